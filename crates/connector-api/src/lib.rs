@@ -8,6 +8,7 @@ mod check;
 mod dead_letter;
 mod options;
 mod registry;
+mod selector;
 mod sink;
 mod source;
 mod spec;
@@ -16,6 +17,7 @@ pub use check::{Finding, Severity};
 pub use dead_letter::{DeadLetter, DeadLetterQueue};
 pub use options::Options;
 pub use registry::{Connector, Registry};
+pub use selector::{RoutePattern, TableSelector};
 pub use sink::{
     CommitPoint, CommitReport, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, SplitBegin,
     TablePlan, WriterContext,

@@ -29,6 +29,8 @@ pub struct SinkContext {
     pub writers: usize,
     /// Whether the job starts from nothing: progress records of an earlier run of this name are removed.
     pub fresh: bool,
+    /// Tables that will be written, as the sink names them.
+    pub tables: Vec<TableId>,
 }
 
 /// What a sink knows about earlier runs of the job from its own transactions.

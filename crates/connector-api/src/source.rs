@@ -78,7 +78,7 @@ pub struct Split {
 #[derive(Debug)]
 pub enum NextSplit {
     /// Work.
-    Split(Split),
+    Split(Box<Split>),
     /// None before some running split is finished.
     Wait,
     /// None at all: the source has ended.

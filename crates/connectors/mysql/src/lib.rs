@@ -1,1 +1,16 @@
-//! Being built.
+//! Owns the MySQL and MariaDB connector: a source (snapshot, then binlog) and a sink.
+//!
+//! Must not know: other connectors, the runtime.
+
+pub mod binlog;
+pub mod catalog;
+pub mod charset;
+mod client;
+mod options;
+pub mod quote;
+mod sink;
+mod source;
+pub mod types;
+pub mod wire;
+
+pub use client::{Endpoint, Flavor, ServerInfo, Side, server_info};
