@@ -156,6 +156,12 @@ pub trait SinkWriter: Send {
         Ok(Value::Null)
     }
 
+    /// Called instead of [`SinkWriter::prepare`] at the last checkpoint of a job that ends (bounded end or drain):
+    /// the [`Sink::publish`] that follows must make everything visible. Nothing is written afterwards.
+    async fn finish(&mut self, epoch: u64) -> Result<Value> {
+        self.prepare(epoch).await
+    }
+
     /// The structure of a table has changed; later batches have the new schema.
     async fn schema_changed(&mut self, schema: &Arc<TableSchema>) -> Result<()> {
         let _ = schema;
