@@ -22,6 +22,11 @@ pub struct NativeType {
     /// Whether the column numbers itself (AUTO_INCREMENT).
     #[serde(default)]
     pub auto_increment: bool,
+    /// Expression and storage of a generated column, as they stand after `GENERATED ALWAYS AS`, for example
+    /// `(a + b) STORED`. Its values are in snapshots and change logs; a sink of the same dialect that declares the
+    /// column as generated must leave them out of its statements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<String>,
 }
 
 /// Default of a column.
