@@ -1,0 +1,82 @@
+//! Owns the servers that the tests of one process share, and what happens where one cannot be had.
+
+use std::sync::OnceLock;
+
+use crate::owned::OwnedServer;
+use crate::server::{Server, ServerKind};
+
+/// Whether a missing server fails the test instead of skipping it: `CANALIS_REQUIRE_SERVICES=1`.
+pub fn services_required() -> bool {
+    std::env::var_os("CANALIS_REQUIRE_SERVICES").is_some_and(|value| value == "1")
+}
+
+/// The shared MariaDB: binlog ROW with full images and metadata, GTID, `local_infile`.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn mariadb() -> Option<&'static Server> {
+    static SHARED: OnceLock<Result<OwnedServer, String>> = OnceLock::new();
+    shared(&SHARED, ServerKind::MariaDb)
+}
+
+/// The shared MySQL 9: binlog ROW with full images and metadata, GTID, `local_infile`.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn mysql() -> Option<&'static Server> {
+    static SHARED: OnceLock<Result<OwnedServer, String>> = OnceLock::new();
+    shared(&SHARED, ServerKind::MySql)
+}
+
+/// The shared PostgreSQL: `wal_level` logical.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn postgres() -> Option<&'static Server> {
+    static SHARED: OnceLock<Result<OwnedServer, String>> = OnceLock::new();
+    shared(&SHARED, ServerKind::Postgres)
+}
+
+/// A private MariaDB with additional command line arguments, ended when it is dropped.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn start_mariadb(extra_args: &[&str]) -> Option<OwnedServer> {
+    private(ServerKind::MariaDb, extra_args)
+}
+
+/// A private MySQL 9 with additional command line arguments, ended when it is dropped.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn start_mysql(extra_args: &[&str]) -> Option<OwnedServer> {
+    private(ServerKind::MySql, extra_args)
+}
+
+/// A private PostgreSQL with additional command line arguments (such as `-c`, `work_mem=1MB`), ended when it is dropped.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn start_postgres(extra_args: &[&str]) -> Option<OwnedServer> {
+    private(ServerKind::Postgres, extra_args)
+}
+
+fn shared(cell: &'static OnceLock<Result<OwnedServer, String>>, kind: ServerKind) -> Option<&'static Server> {
+    match cell.get_or_init(|| OwnedServer::start(kind, &[])) {
+        Ok(server) => Some(server),
+        Err(reason) => skip(kind, reason),
+    }
+}
+
+fn private(kind: ServerKind, extra_args: &[&str]) -> Option<OwnedServer> {
+    match OwnedServer::start(kind, extra_args) {
+        Ok(server) => Some(server),
+        Err(reason) => skip(kind, &reason),
+    }
+}
+
+fn skip<T>(kind: ServerKind, reason: &str) -> Option<T> {
+    assert!(!services_required(), "{kind} is required and cannot be had: {reason}");
+    eprintln!("SKIPPED: this test needs {kind}, which cannot be had: {reason}");
+    None
+}
