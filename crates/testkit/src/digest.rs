@@ -11,7 +11,7 @@ use crate::server::{Server, ServerKind};
 pub struct Digest {
     /// The number of rows.
     pub rows: u64,
-    /// Exclusive or, and sum, over the MD5 of the canonical text of each row.
+    /// Exclusive or, and sum, over the SHA-256 of the canonical text of each row.
     pub content: String,
 }
 

@@ -16,22 +16,24 @@ shift 3
 pid=$!
 printf '%s\n' "$pid"
 exec >/dev/null
+alive() { [ -e "/proc/$pid" ] && ! grep -q ') Z ' "/proc/$pid/stat"; }
 read -r order || order=remove
 case $order in
     kill) kill -KILL "$pid" ;;
     stop) kill -TERM "$pid" ;;
     *)
         kill -"$signal" "$pid"
-        # A server that does not heed the milder signal is killed after a while.
-        { sleep 10; kill -KILL "$pid"; } &
-        killer=$!
+        # A server that does not heed the milder signal is killed after ten seconds.
+        looks=0
+        while alive && [ "$looks" -lt 200 ]; do
+            looks=$((looks + 1))
+            sleep 0.05
+        done
+        ! alive || kill -KILL "$pid"
         ;;
 esac 2>/dev/null
 wait "$pid"
-if [ "$order" = remove ]; then
-    kill "$killer"
-    rm -rf -- "$directory"
-fi 2>/dev/null
+[ "$order" != remove ] || rm -rf -- "$directory"
 "#;
 
 /// How a guarded server is ended.

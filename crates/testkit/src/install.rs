@@ -7,6 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::owned::{Place, fresh_place};
+use crate::server::ServerKind;
+
 /// `${CANALIS_CACHE:-~/.cache/canalis}`.
 pub(crate) fn cache_directory() -> PathBuf {
     match std::env::var_os("CANALIS_CACHE") {
@@ -69,12 +72,14 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<(), String> {
 
 /// The cached data directory `name`, made by `build` when it is not there yet.
 ///
-/// `build` gets no path: it returns where it has put the directory, which is moved into the cache. One
-/// process at a time builds; a directory that was left half made is made again.
+/// `build` initialises it as `data` in the directory that it is given, which is removed afterwards. One
+/// process at a time builds; a template that was left half made is made again.
 pub(crate) fn template(
-    name: &str,
-    build: impl FnOnce() -> Result<PathBuf, String>,
+    kind: ServerKind,
+    version: &str,
+    build: impl FnOnce(&Place) -> Result<(), String>,
 ) -> Result<PathBuf, String> {
+    let name = format!("{kind}-{version}");
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let templates = cache_directory().join("templates");
     let (ready, part) = (templates.join(&name), templates.join(format!("{name}.part")));
@@ -87,11 +92,12 @@ pub(crate) fn template(
         if part.exists() {
             fs::remove_dir_all(&part).map_err(|error| failed("removing a half-made template", error))?;
         }
-        let built = build()?;
-        copy_tree(&built, &part)?;
+        let place = fresh_place(kind)?;
+        let built = build(&place).and_then(|()| copy_tree(&place.directory.join("data"), &part));
+        let removed = fs::remove_dir_all(&place.directory);
+        built?;
+        removed.map_err(|error| failed("removing the directory it was built in", error))?;
         fs::rename(&part, &ready).map_err(|error| failed("naming the template", error))?;
-        fs::remove_dir_all(&built)
-            .map_err(|error| failed("removing the directory it was built in", error))?;
     }
     Ok(ready)
 }

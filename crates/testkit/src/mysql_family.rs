@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::install::{find_program, is_root, mysql_root, run, template};
-use crate::owned::{ACCOUNT, PASSWORD, Place, fresh_place};
+use crate::owned::{ACCOUNT, PASSWORD, Place};
 use crate::server::{Server, ServerKind};
 
 /// An empty, initialised data directory of MariaDB.
@@ -13,16 +13,14 @@ pub(crate) fn mariadb_template() -> Result<PathBuf, String> {
     let server = find_program("mariadbd", "mariadb-server")?;
     let version = run(Command::new(server).arg("--version"))?;
     let version = version.split_whitespace().nth(2).unwrap_or("unknown");
-    template(&format!("mariadb-{version}"), || {
-        let place = fresh_place(ServerKind::MariaDb)?;
+    template(ServerKind::MariaDb, version, |place| {
         let data = place.directory.join("data");
         let mut command = Command::new(find_program("mariadb-install-db", "mariadb-server")?);
         command
             .args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"])
             .args(is_root().then_some("--user=root"))
             .arg(format!("--datadir={}", data.display()));
-        run(&mut command)?;
-        Ok(data)
+        run(&mut command).map(drop)
     })
 }
 
@@ -31,18 +29,16 @@ pub(crate) fn mysql_template() -> Result<PathBuf, String> {
     let root = mysql_root()?;
     let version = run(Command::new("chroot").arg(&root).args(["mysqld", "--version"]))?;
     let version = version.split_whitespace().nth(2).unwrap_or("unknown");
-    template(&format!("mysql-{version}"), || {
-        let place = fresh_place(ServerKind::MySql)?;
+    template(ServerKind::MySql, version, |place| {
         let mut command = Command::new("chroot");
         command
             .arg(&root)
             .args(["mysqld", "--no-defaults", "--initialize-insecure", "--user=root"])
             .arg(format!("--datadir={}", place.inside.join("data").display()));
         run(&mut command)?;
-        let data = place.directory.join("data");
         // It names the server; each copy makes one of its own.
-        fs::remove_file(data.join("auto.cnf")).map_err(|error| format!("removing auto.cnf: {error}"))?;
-        Ok(data)
+        let name = place.directory.join("data/auto.cnf");
+        fs::remove_file(&name).map_err(|error| format!("removing {}: {error}", name.display()))
     })
 }
 

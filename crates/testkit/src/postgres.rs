@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::install::{self, is_root, run};
-use crate::owned::{ACCOUNT, PASSWORD, Place, fresh_place};
+use crate::owned::{ACCOUNT, PASSWORD, Place};
 use crate::server::{Server, ServerKind};
 
 /// An empty, initialised data directory.
@@ -14,8 +14,7 @@ pub(crate) fn template() -> Result<PathBuf, String> {
     let programs = programs()?;
     let version = run(Command::new(programs.join("postgres")).arg("--version"))?;
     let version = version.split_whitespace().nth(2).unwrap_or("unknown");
-    install::template(&format!("postgres-{version}"), || {
-        let place = fresh_place(ServerKind::Postgres)?;
+    install::template(ServerKind::Postgres, version, |place| {
         let data = place.directory.join("data");
         let password_file = place.directory.join("password");
         fs::write(&password_file, PASSWORD).map_err(|error| format!("writing a password file: {error}"))?;
@@ -36,8 +35,7 @@ pub(crate) fn template() -> Result<PathBuf, String> {
             "--no-sync".to_owned(),
         ];
         let argv = as_server_account(&initdb)?;
-        run(Command::new(&argv[0]).args(&argv[1..]))?;
-        Ok(data)
+        run(Command::new(&argv[0]).args(&argv[1..])).map(drop)
     })
 }
 
