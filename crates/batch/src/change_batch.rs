@@ -127,9 +127,14 @@ impl ChangeBatch {
 
     /// The rows at `indexes`, in that order. Callers keep −U and +U together.
     pub fn take(&self, indexes: &UInt32Array) -> Result<Self> {
+        let kinds = indexes.values().iter().map(|i| self.kinds[*i as usize]).collect();
+        self.take_as(indexes, kinds)
+    }
+
+    /// The rows at `indexes`, in that order, with new kinds (an update that is split into −D and +I).
+    pub fn take_as(&self, indexes: &UInt32Array, kinds: Vec<RowKind>) -> Result<Self> {
         let rows = arrow_select::take::take_record_batch(&self.rows, indexes)
             .map_err(|e| Error::internal("cannot take rows").with_source(e))?;
-        let kinds: Vec<RowKind> = indexes.values().iter().map(|i| self.kinds[*i as usize]).collect();
         let mut batch = Self::new(self.schema.clone(), rows, kinds)?.with_event_time(self.event_time_ms);
         if let Some(masks) = &self.unchanged {
             let mut taken = Vec::with_capacity(masks.len());

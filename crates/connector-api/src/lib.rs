@@ -15,7 +15,7 @@ mod spec;
 
 pub use check::{Finding, Severity};
 pub use dead_letter::{DeadLetter, DeadLetterQueue};
-pub use options::Options;
+pub use options::{Options, nearest};
 pub use registry::{Connector, Registry};
 pub use selector::{RoutePattern, TableSelector};
 pub use sink::{

@@ -1,6 +1,6 @@
 //! Owns [`Options`]: validated option values of one connector instance, with typed access.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use canalis_types::{Code, Error, Result, units};
 
@@ -11,7 +11,7 @@ use crate::{ConnectorSpec, OptionSpec, OptionType, Role};
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Options {
     values: BTreeMap<String, String>,
-    secrets: Vec<&'static str>,
+    secrets: Vec<Cow<'static, str>>,
 }
 
 /// Secrets are masked.
@@ -78,7 +78,7 @@ impl Options {
             }
         }
         if problems.is_empty() {
-            let secrets = spec.options.iter().filter(|o| o.secret).map(|o| o.key).collect();
+            let secrets = spec.options.iter().filter(|o| o.secret).map(|o| Cow::Borrowed(o.key)).collect();
             Ok(Self { values, secrets })
         } else {
             Err(problems)
@@ -130,9 +130,14 @@ impl Options {
         self.values.iter().filter_map(move |(k, v)| k.strip_prefix(prefix).map(|k| (k, v.as_str())))
     }
 
+    /// Treats the value of this key as a secret, whatever the declaration says: it came from a secret reference.
+    pub fn mark_secret(&mut self, key: impl Into<String>) {
+        self.secrets.push(Cow::Owned(key.into()));
+    }
+
     /// All values with secrets masked, for display.
     pub fn masked(&self) -> BTreeMap<&str, &str> {
-        let mask = |k: &str, v| if self.secrets.contains(&k) { "******" } else { v };
+        let mask = |k: &str, v| if self.secrets.iter().any(|s| s == k) { "******" } else { v };
         self.values.iter().map(|(k, v)| (k.as_str(), mask(k, v.as_str()))).collect()
     }
 
@@ -174,14 +179,30 @@ fn check_value(option: &OptionSpec, value: &str) -> std::result::Result<(), Stri
     }
 }
 
-/// The candidate that is closest to `word` by edit distance, if it is close enough to be a typo.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).max(2);
+/// The candidate that is closest to `word` by edit distance, without regard to case, if it is close enough to be a
+/// typo; otherwise the shortest one that begins with `word`.
+pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // The distance takes time with the product of the lengths, and a "word" may be a whole misplaced text.
+    const LONGEST: usize = 80;
+    let length = word.chars().count();
+    if length > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let limit = (length / 3).max(2).min(length.saturating_sub(1));
+    let candidates: Vec<&str> = candidates.collect();
     candidates
-        .map(|c| (distance(word, c), c))
+        .iter()
+        .map(|c| (distance(&word, &c.to_lowercase()), *c))
         .filter(|(d, _)| *d <= limit)
         .min_by_key(|(d, _)| *d)
         .map(|(_, c)| c)
+        .or_else(|| {
+            candidates
+                .into_iter()
+                .filter(|c| length > 2 && c.to_lowercase().starts_with(&word))
+                .min_by_key(|c| c.len())
+        })
 }
 
 fn distance(a: &str, b: &str) -> usize {
@@ -197,4 +218,24 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_finds_typos_and_beginnings() {
+        for (word, expect) in [
+            ("host", Some("hostname")),
+            ("HostName", Some("hostname")),
+            ("tabels", Some("tables")),
+            ("server_id", Some("server-id")),
+            ("x", None),
+            ("something", None),
+        ] {
+            let known = ["hostname", "tables", "server-id"];
+            assert_eq!(nearest(word, known.into_iter()), expect, "{word}");
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! Owns the contract of sinks: tables are prepared once, writers take rows and commit them with the position.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use canalis_batch::ChangeBatch;
@@ -41,6 +44,8 @@ pub struct SinkRecovery {
     pub positions: Vec<Option<Position>>,
     /// Snapshot splits known to be complete.
     pub done_splits: BTreeSet<String>,
+    /// Append splits and the positions up to which their rows are committed.
+    pub split_positions: BTreeMap<String, Position>,
 }
 
 /// What would be or was done for a table.
@@ -120,6 +125,8 @@ pub struct CommitPoint {
     pub position: Option<Position>,
     /// Snapshot splits that end with this commit.
     pub splits: Vec<String>,
+    /// Append split under way and the position up to which this writer has all of its rows.
+    pub split_position: Option<(String, Position)>,
     /// Epoch the rows belong to.
     pub epoch: u64,
 }

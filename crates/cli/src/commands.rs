@@ -1,0 +1,8 @@
+//! Owns the commands of the binary, a module each.
+
+pub mod check;
+pub mod connectors;
+pub mod plan;
+pub mod run;
+pub mod savepoint;
+pub mod version;
