@@ -1,3 +1,77 @@
-//! Being built.
+//! The checks of this repository that no other tool does: `cargo xtask tidy` and `cargo xtask licenses`.
 
-fn main() {}
+mod licenses;
+mod metadata;
+mod rules;
+mod spdx;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::metadata::Metadata;
+use crate::tree::{Problem, Tree};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  tidy       crate directions, file sizes, module docs, error pages, lints, links, paths of machines
+  licenses   licences of all dependencies against the allow-list";
+
+fn main() -> ExitCode {
+    let command = std::env::args().nth(1).unwrap_or_default();
+    let checked = match command.as_str() {
+        "tidy" => tidy(),
+        "licenses" => licenses(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match checked {
+        Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
+        Ok(problems) => {
+            for problem in &problems {
+                println!("{problem}");
+            }
+            println!("{command}: {} problems", problems.len());
+            ExitCode::FAILURE
+        }
+        Err(reason) => {
+            eprintln!("{command}: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tidy() -> Result<Vec<Problem>, String> {
+    let root = repository();
+    let tree = Tree::read(&root)?;
+    let metadata = Metadata::read(&root)?;
+    let codes: Vec<String> = canalis_types::Code::ALL.iter().map(ToString::to_string).collect();
+    let long = rules::files::long_files(&tree);
+    for note in &long {
+        println!("note: {note}");
+    }
+    let problems = rules::check(&tree, &metadata, &codes);
+    println!(
+        "tidy: {} files, {} crates, {} error codes, {} files to think about",
+        tree.files.len(),
+        metadata.members().count(),
+        codes.len(),
+        long.len()
+    );
+    Ok(problems)
+}
+
+fn licenses() -> Result<Vec<Problem>, String> {
+    let metadata = Metadata::read(&repository())?;
+    let problems = licenses::check(&metadata);
+    println!("licenses: {} third-party packages", metadata.third_party().count());
+    Ok(problems)
+}
+
+fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}

@@ -1,5 +1,6 @@
 //! Owns the servers that the tests of one process share, and what happens where one cannot be had.
 
+use std::io::Write;
 use std::sync::OnceLock;
 
 use crate::owned::OwnedServer;
@@ -77,6 +78,7 @@ fn private(kind: ServerKind, extra_args: &[&str]) -> Option<OwnedServer> {
 
 fn skip<T>(kind: ServerKind, reason: &str) -> Option<T> {
     assert!(!services_required(), "{kind} is required and cannot be had: {reason}");
-    eprintln!("SKIPPED: this test needs {kind}, which cannot be had: {reason}");
+    // Past the capture of test output, which hides what passing tests print. Nothing else can be told there.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: this test needs {kind}, which cannot be had: {reason}");
     None
 }
