@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::metadata::Metadata;
+use crate::rules::error_pages::KnownCode;
 use crate::tree::{Problem, Tree};
 
 const USAGE: &str = "\
@@ -48,7 +49,7 @@ fn tidy() -> Result<Vec<Problem>, String> {
     let root = repository();
     let tree = Tree::read(&root)?;
     let metadata = Metadata::read(&root)?;
-    let codes: Vec<String> = canalis_types::Code::ALL.iter().map(ToString::to_string).collect();
+    let codes = KnownCode::all();
     let long = rules::files::long_files(&tree);
     for note in &long {
         println!("note: {note}");

@@ -8,10 +8,11 @@ pub mod lints;
 pub mod machine_traces;
 
 use crate::metadata::Metadata;
+use crate::rules::error_pages::KnownCode;
 use crate::tree::{Problem, Tree};
 
 /// Everything that is wrong, in the order of the rules.
-pub fn check(tree: &Tree, metadata: &Metadata, codes: &[String]) -> Vec<Problem> {
+pub fn check(tree: &Tree, metadata: &Metadata, codes: &[KnownCode]) -> Vec<Problem> {
     let mut problems = directions::check(metadata);
     problems.extend(files::check(tree));
     problems.extend(error_pages::check(tree, codes));
