@@ -179,8 +179,8 @@ fn check_value(option: &OptionSpec, value: &str) -> std::result::Result<(), Stri
     }
 }
 
-/// The candidate that is closest to `word` by edit distance, without regard to case, if it is close enough to be a
-/// typo; otherwise the shortest one that begins with `word`.
+/// The candidate that a misspelt word most likely stands for, without regard to case: the shortest one that begins with
+/// it, else the closest by edit distance if it is close enough to be a typo.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // The distance takes time with the product of the lengths, and a "word" may be a whole misplaced text.
     const LONGEST: usize = 80;
@@ -190,19 +190,19 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     }
     let word = word.to_lowercase();
     let limit = (length / 3).max(2).min(length.saturating_sub(1));
-    let candidates: Vec<&str> = candidates.collect();
-    candidates
-        .iter()
-        .map(|c| (distance(&word, &c.to_lowercase()), *c))
-        .filter(|(d, _)| *d <= limit)
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, c)| c)
-        .or_else(|| {
-            candidates
-                .into_iter()
-                .filter(|c| length > 2 && c.to_lowercase().starts_with(&word))
-                .min_by_key(|c| c.len())
-        })
+    let mut longer: Option<&str> = None;
+    let mut closest: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let lower = candidate.to_lowercase();
+        if length > 2 && lower.starts_with(&word) && longer.is_none_or(|l| candidate.len() < l.len()) {
+            longer = Some(candidate);
+        }
+        let away = distance(&word, &lower);
+        if away <= limit && closest.is_none_or(|(least, _)| away < least) {
+            closest = Some((away, candidate));
+        }
+    }
+    longer.or(closest.map(|(_, candidate)| candidate))
 }
 
 fn distance(a: &str, b: &str) -> usize {
@@ -234,7 +234,7 @@ mod tests {
             ("x", None),
             ("something", None),
         ] {
-            let known = ["hostname", "tables", "server-id"];
+            let known = ["port", "hostname", "tables.exclude", "tables", "server-id"];
             assert_eq!(nearest(word, known.into_iter()), expect, "{word}");
         }
     }
