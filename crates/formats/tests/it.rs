@@ -1,0 +1,17 @@
+//! Owns the integration tests of the formats.
+
+// Helpers outside of test functions may unwrap too.
+#![allow(clippy::unwrap_used)]
+
+#[path = "it/csv_cases.rs"]
+mod csv_cases;
+#[path = "it/every_type.rs"]
+mod every_type;
+#[path = "it/foreign_bytes.rs"]
+mod foreign_bytes;
+#[path = "it/json_cases.rs"]
+mod json_cases;
+#[path = "it/round_trip.rs"]
+mod round_trip;
+#[path = "it/support.rs"]
+mod support;
