@@ -4,10 +4,10 @@ use canalis_connector_api::{Connector, Registry, Role};
 
 use crate::{
     plan::ConnectorInstance,
-    problem::{Place, Report},
+    problem::Report,
     secret::SecretSource,
     section::Section,
-    settings::Settings,
+    settings::{Setting, Settings},
 };
 
 /// Keys of `sink` that are lists and belong to the pipeline, not to the connector.
@@ -61,7 +61,7 @@ pub(crate) fn read(
         }
         return None;
     };
-    let connector = find(&kind.text, role, ctx.registry, &kind.place, report)?;
+    let connector = find(&kind, role, ctx.registry, report)?;
     let spec = connector.spec();
     let owner = format!("the `{}` {}", spec.name, block(role));
     let checked = settings.check(spec, role, &owner, report);
@@ -82,13 +82,13 @@ pub(crate) fn block(role: Role) -> &'static str {
 }
 
 fn find<'a>(
-    kind: &str,
+    setting: &Setting,
     role: Role,
     registry: &'a Registry,
-    place: &Place,
     report: &mut Report,
 ) -> Option<&'a dyn Connector> {
-    let connector = registry.get(kind);
+    let (kind, place) = (setting.shown(), &setting.place);
+    let connector = registry.get(&setting.text);
     if let Some(connector) = connector.filter(|c| c.spec().role.allows(role)) {
         return Some(&**connector);
     }

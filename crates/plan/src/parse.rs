@@ -80,7 +80,6 @@ fn read(root: &Node, ctx: &Context<'_>, report: &mut Report) -> Option<Validated
     let metadata = metadata.split(',').map(str::trim).filter(|m| !m.is_empty()).map(str::to_owned).collect();
     Some(ValidatedPlan {
         name: pipeline.name,
-        named: pipeline.named,
         source,
         sink,
         transforms,

@@ -24,7 +24,6 @@ use crate::{
 /// What the block says.
 pub(crate) struct Pipeline {
     pub(crate) name: String,
-    pub(crate) named: bool,
     pub(crate) time_zone: Option<String>,
     pub(crate) route_mode: RouteMode,
     pub(crate) behavior: SchemaChangeBehavior,
@@ -53,7 +52,6 @@ pub(crate) fn read(section: &Section<'_>, report: &mut Report) -> Result<Pipelin
     block.refuse_unsupported();
     Ok(Pipeline {
         name: block.name()?,
-        named: settings.of_option(&SPEC, Role::Both, "name").is_some(),
         time_zone: block.time_zone()?,
         route_mode: match options.word("route-mode")?.as_str() {
             "first_match" => RouteMode::FirstMatch,

@@ -12,10 +12,8 @@ use crate::Problem;
 /// A pipeline definition without problems.
 #[derive(Debug, Clone)]
 pub struct ValidatedPlan {
-    /// `pipeline.name`, or the default name that several files may share; see [`ValidatedPlan::named`].
+    /// `pipeline.name`, for display; files that give none share the default name.
     pub name: String,
-    /// Whether the file gives the name itself.
-    pub named: bool,
     /// Where rows come from.
     pub source: ConnectorInstance,
     /// Where rows go.

@@ -8,6 +8,7 @@ use canalis_types::Code;
 
 use crate::{
     document::Value,
+    pipeline_options,
     problem::{Place, Report},
     secret::{self, SecretSource},
     section::{Section, not_a_text},
@@ -21,9 +22,16 @@ pub(crate) struct Setting {
     secrets: Vec<String>,
 }
 
+impl Setting {
+    /// The text for messages; masked when it came from a reference.
+    pub(crate) fn shown(&self) -> &str {
+        if self.secrets.is_empty() { &self.text } else { "******" }
+    }
+}
+
 /// The keys of a block that have a text.
 pub(crate) struct Settings {
-    pub(crate) block: Place,
+    block: Place,
     pub(crate) items: Vec<Setting>,
     /// Keys whose value is reported already; that they are missing now is no second problem.
     spoiled: Vec<Spoiled>,
@@ -214,6 +222,9 @@ fn advice(spec: &ConnectorSpec, role: Role, key: &str) -> Option<String> {
     };
     if key == "<<" {
         return Some("YAML merge keys are not supported; write the keys out".into());
+    }
+    if role != Role::Both && pipeline_options().iter().any(|o| o.key == key || o.aliases.contains(&key)) {
+        return Some("it belongs under `pipeline`".into());
     }
     if spec.option(key, other).is_some() {
         let name = if other == Role::Source { "source" } else { "sink" };

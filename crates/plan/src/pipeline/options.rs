@@ -27,8 +27,7 @@ const fn option(key: &'static str, ty: OptionType, doc: &'static str) -> OptionS
 }
 
 static OPTIONS: &[OptionSpec] = &[
-    option("name", OptionType::Text, "Name of the job, for display and for progress records in the target.")
-        .default(DEFAULT_NAME),
+    option("name", OptionType::Text, "Name of the job, for display.").default(DEFAULT_NAME),
     option(
         "parallelism",
         OptionType::Integer { min: 1, max: 1024 },

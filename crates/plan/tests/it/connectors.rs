@@ -80,7 +80,9 @@ static POSTGRES: ConnectorSpec = ConnectorSpec {
     summary: "-",
     options: &[
         of_sink("hostname", OptionType::Text).required(),
+        of_sink("username", OptionType::Text).required(),
         of_sink("password", OptionType::Text).required().secret(),
+        of_sink("database", OptionType::Text).required(),
     ],
     prefixes: &[],
     guarantee: DeliveryGuarantee::ExactlyOnce,
@@ -93,6 +95,27 @@ static PRINT: ConnectorSpec = ConnectorSpec {
     options: &[of_sink("limit", COUNT)],
     prefixes: &[],
     guarantee: DeliveryGuarantee::None,
+};
+
+static FILES: ConnectorSpec = ConnectorSpec {
+    name: "files",
+    role: Role::Both,
+    summary: "-",
+    options: &[
+        of_both("path", OptionType::Text).required(),
+        of_both("format", OptionType::Enum(&["json", "csv"])).required(),
+    ],
+    prefixes: &[],
+    guarantee: DeliveryGuarantee::ExactlyOnce,
+};
+
+static SQLITE: ConnectorSpec = ConnectorSpec {
+    name: "sqlite",
+    role: Role::Sink,
+    summary: "-",
+    options: &[of_sink("path", OptionType::Text).required()],
+    prefixes: &[],
+    guarantee: DeliveryGuarantee::ExactlyOnce,
 };
 
 struct MySql;
@@ -172,5 +195,7 @@ pub fn registry() -> Registry {
     registry.add(MySql);
     registry.add(DeclaredOnly(&POSTGRES));
     registry.add(DeclaredOnly(&PRINT));
+    registry.add(DeclaredOnly(&FILES));
+    registry.add(DeclaredOnly(&SQLITE));
     registry
 }

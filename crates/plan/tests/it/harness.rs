@@ -6,17 +6,17 @@ use canalis_plan::{Problem, SecretSource, ValidatedPlan};
 
 use crate::connectors::registry;
 
-/// Secrets of the tests: one variable, one file.
+/// Secrets of the tests.
 pub struct TestSecrets;
 
 impl SecretSource for TestSecrets {
     fn env(&self, name: &str) -> Option<String> {
-        (name == "DB_PASSWORD").then(|| "s3cret".to_owned())
+        ["DB_PASSWORD", "WAREHOUSE_PASSWORD"].contains(&name).then(|| "s3cret".to_owned())
     }
 
     fn file(&self, path: &str) -> std::io::Result<String> {
         match path {
-            "/run/secrets/db" => Ok("from file \n".to_owned()),
+            "/run/secrets/db" | "/run/secrets/warehouse" => Ok("from file \n".to_owned()),
             _ => Err(Error::from(ErrorKind::NotFound)),
         }
     }

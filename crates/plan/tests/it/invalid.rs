@@ -123,13 +123,13 @@ fn an_expression_without_a_name_is_refused_at_its_key() {
 fn types_are_known_unknown_or_to_come() {
     check(
         "source: {type: mysqll, hostname: h}\nsink: {type: oracle}\n",
-        "1:10: CNL-1002 there is no source type `mysqll` (did you mean `mysql`? source types are `mysql`)
-         2:8: CNL-1002 there is no sink type `oracle` (sink types are `mysql`, `postgres`, `print`)",
+        "1:10: CNL-1002 there is no source type `mysqll` (did you mean `mysql`? source types are `files`, `mysql`)
+         2:8: CNL-1002 there is no sink type `oracle` (sink types are `files`, `mysql`, `postgres`, `print`, `sqlite`)",
     );
     check(
         "source: {type: print}\nsink: {name: x}\n",
-        "1:10: CNL-1002 `print` cannot be used as a source (source types are `mysql`)
-         2:1: CNL-1002 `sink` needs `type` (one of `mysql`, `postgres`, `print`)",
+        "1:10: CNL-1002 `print` cannot be used as a source (source types are `files`, `mysql`)
+         2:1: CNL-1002 `sink` needs `type` (one of `files`, `mysql`, `postgres`, `print`, `sqlite`)",
     );
     check(
         "source: {type: values}\nsink: {type: [print]}\n",
@@ -143,7 +143,7 @@ fn options_are_screened_by_their_declaration() {
     check(
         &file(
             ", scan.parse.online.schema.changes.enabled: true, debezium.snapshot.mode: never, database: d, table-name: t, include.schema.changes: [add]",
-            ", tables: a.b",
+            ", tables: a.b, sink.buffer-flush.max-rows: 1",
             "",
         ),
         "1:75: CNL-1003 `scan.parse.online.schema.changes.enabled` is not supported yet: shadow tables are not followed
@@ -151,7 +151,8 @@ fn options_are_screened_by_their_declaration() {
          1:154: CNL-1002 the `mysql` source has no option `database` (it is an option of the `mysql` sink)
          1:167: CNL-1002 the `mysql` source has no option `table-name` (tables are chosen by `tables`, for example `tables: app_db.\\.*`)
          1:182: CNL-1002 `source` has no option `include.schema.changes` (it belongs under `sink`)
-         2:21: CNL-1002 the `print` sink has no option `tables`",
+         2:21: CNL-1002 the `print` sink has no option `tables`
+         2:34: CNL-1002 the `print` sink has no option `sink.buffer-flush.max-rows` (it belongs under `pipeline`)",
     );
 }
 

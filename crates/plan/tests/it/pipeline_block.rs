@@ -20,7 +20,7 @@ fn defaults_hold_without_a_block() {
         let plan = plan(&text);
         assert_eq!(plan.runtime, RuntimeOptions::default());
         assert_eq!(plan.runtime.parallelism, 4);
-        assert_eq!((plan.name.as_str(), plan.named), ("Canalis Pipeline Job", false));
+        assert_eq!(plan.name, "Canalis Pipeline Job");
         assert_eq!(plan.schema_changes.behavior, SchemaChangeBehavior::Evolve);
         assert_eq!(plan.schema_changes.accepted.len(), 8);
         assert_eq!(plan.transform_options.time_zone, None);
@@ -39,7 +39,7 @@ fn every_key_is_read() {
          sink.buffer-flush.max-rows: 10\n  sink.buffer-flush.max-bytes: 1 MB\n  \
          sink.partitioning.strategy: SINK_DEFINED\n  transform.decimal.precision.mode: UP_TO_38\n",
     ));
-    assert_eq!((plan.name.as_str(), plan.named), ("orders", true));
+    assert_eq!(plan.name, "orders");
     assert_eq!(plan.transform_options.time_zone.as_deref(), Some("GMT+08:00"));
     assert_eq!(plan.transform_options.route_mode, RouteMode::FirstMatch);
     assert_eq!(plan.schema_changes.behavior, SchemaChangeBehavior::Exception);

@@ -1,4 +1,5 @@
 //! The ten valid files of the specification: each is accepted, or refused for exactly the parts that are not built.
+//! And the files of our own reference: each is accepted without a warning.
 
 use crate::harness::{check, plan};
 
@@ -28,7 +29,7 @@ fn v2_sharded_merge_with_its_origin() {
          route:\n  \
            - {source-table: 'sales_\\d+.orders_\\d+', sink-table: dw.orders, description: merge shards}\n\
          pipeline: {name: merge, parallelism: 2, schema.change.behavior: lenient}\n",
-        "2:8: CNL-1003 the sink type `doris` is not supported yet (there are `mysql`, `postgres`, `print`)
+        "2:8: CNL-1003 the sink type `doris` is not supported yet (there are `files`, `mysql`, `postgres`, `print`, `sqlite`)
          8:41: CNL-1003 `schema.change.behavior: lenient` is not supported yet (there are `exception` and `evolve`)",
     );
 }
@@ -60,7 +61,7 @@ fn v4_exclude_and_a_literal_dollar() {
            tables.exclude: app.tmp_\\.*, app.(audit|session)\n  \
            scan.incremental.snapshot.chunk.key-column: 'log.event\\$\\d+:ts;app.heap_\\.*:id'\n\
          sink: {type: kafka, properties.bootstrap.servers: \"k:9092\", partition.strategy: hash-by-key, value.format: canal-json}\n",
-        "9:8: CNL-1003 the sink type `kafka` is not supported yet (there are `mysql`, `postgres`, `print`)",
+        "9:8: CNL-1003 the sink type `kafka` is not supported yet (there are `files`, `mysql`, `postgres`, `print`, `sqlite`)",
     );
 }
 
@@ -71,7 +72,7 @@ fn v5_evolve_without_deletions_downstream() {
         pipeline: {schema.change.behavior: EVOLVE, schema-operator.rpc-timeout: 1 h}\n";
     check(
         &text.replace("SINK", "paimon"),
-        "3:4: CNL-1003 the sink type `paimon` is not supported yet (there are `mysql`, `postgres`, `print`)",
+        "3:4: CNL-1003 the sink type `paimon` is not supported yet (there are `files`, `mysql`, `postgres`, `print`, `sqlite`)",
     );
     let plan = plan(&text.replace("SINK", "print"));
     let accepted: Vec<&str> = plan.schema_changes.accepted.iter().map(String::as_str).collect();
@@ -140,9 +141,22 @@ fn v10_postgres_with_functions_and_a_model() {
          pipeline:\n  \
            user-defined-function: [{name: mask, classpath: com.example.Mask, options: {keep: 4}}]\n  \
            model: {model-name: chat, class-name: OpenAIChatModel, openai.model: m, openai.host: \"http://ai\", openai.apikey: k}\n",
-        "1:10: CNL-1003 the source type `postgres` is not supported yet (there are `mysql`)
-         2:8: CNL-1003 the sink type `elasticsearch` is not supported yet (there are `mysql`, `postgres`, `print`)
+        "1:10: CNL-1003 the source type `postgres` is not supported yet (there are `files`, `mysql`)
+         2:8: CNL-1003 the sink type `elasticsearch` is not supported yet (there are `files`, `mysql`, `postgres`, `print`, `sqlite`)
          6:3: CNL-1003 user-defined functions are not supported yet (the built-in functions are listed in the reference of transforms)
          7:3: CNL-1003 models are not supported yet",
     );
+}
+
+#[test]
+fn files_of_the_reference_are_accepted() {
+    let reference = include_str!("../../../../docs/pipeline.md");
+    let mut count = 0;
+    for block in reference.split("```").skip(1).step_by(2) {
+        if let Some(text) = block.strip_prefix("yaml\n").or_else(|| block.strip_prefix("json\n")) {
+            assert!(plan(text).warnings.is_empty(), "{text}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 4);
 }

@@ -54,6 +54,10 @@ fn values_of_references_are_masked_everywhere() {
         &file(", connect.timeout: '${env:DB_PASSWORD}'", "", ""),
         "1:75: CNL-1002 `connect.timeout`: `******` is not a duration: write a whole number and one unit, for example `30s`",
     );
+    check(
+        &file("", ", type: '${env:DB_PASSWORD}'", "").replace("type: print, ", ""),
+        "2:8: CNL-1002 there is no sink type `******` (sink types are `files`, `mysql`, `postgres`, `print`, `sqlite`)",
+    );
     let plan = plan(&file(", jdbc.properties.key: '${env:DB_PASSWORD}'", "", ""));
     assert_eq!(plan.source.options.masked()["jdbc.properties.key"], "******");
     assert!(!format!("{plan:?}").contains("s3cret"));
