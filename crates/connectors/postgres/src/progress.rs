@@ -1,0 +1,191 @@
+//! Owns the job's records at the sink: `canalis_progress` holds each writer's committed position, `canalis_marks` the
+//! finished splits of tables without a key and the tables whose primary key is still to be built. All are written in
+//! the transactions whose work they stand for.
+
+use std::collections::BTreeSet;
+
+use canalis_connector_api::{CommitPoint, SinkContext, SinkRecovery};
+use canalis_types::{Code, Error, Position, Result};
+use tokio_postgres::Client;
+
+use crate::{
+    error::to_error,
+    quote::{ident, literal},
+};
+
+/// Names of the tables with records, in one schema.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    schema: String,
+    positions: String,
+    marks: String,
+}
+
+/// What a mark is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// A finished split.
+    Split,
+    /// A table without its primary key.
+    PendingKey,
+}
+
+impl Mark {
+    fn word(self) -> &'static str {
+        match self {
+            Mark::Split => "split",
+            Mark::PendingKey => "pending-key",
+        }
+    }
+}
+
+impl Progress {
+    /// Records in this schema.
+    pub fn new(schema: &str) -> Self {
+        Self {
+            schema: ident(schema),
+            positions: format!("{}.canalis_progress", ident(schema)),
+            marks: format!("{}.canalis_marks", ident(schema)),
+        }
+    }
+
+    /// Statements that make the tables.
+    pub fn create(&self) -> Vec<String> {
+        vec![
+            format!("CREATE SCHEMA IF NOT EXISTS {}", self.schema),
+            format!(
+                "CREATE TABLE IF NOT EXISTS {} (job text NOT NULL, writer integer NOT NULL, \
+                 writers integer NOT NULL, epoch bigint NOT NULL, position text NOT NULL, \
+                 updated timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (job, writer)) WITH (fillfactor = 50)",
+                self.positions
+            ),
+            format!(
+                "CREATE TABLE IF NOT EXISTS {} (job text NOT NULL, kind text NOT NULL, name text NOT NULL, \
+                 PRIMARY KEY (job, kind, name))",
+                self.marks
+            ),
+        ]
+    }
+
+    /// Makes the tables if they are missing.
+    pub async fn open(&self, client: &Client) -> Result<()> {
+        // Asked first, so that a role without the right to create can use tables that are there.
+        let there = client
+            .query_one(
+                "SELECT to_regclass($1::text) IS NOT NULL AND to_regclass($2::text) IS NOT NULL",
+                &[&self.positions, &self.marks],
+            )
+            .await
+            .map_err(|e| to_error("looking for the progress tables", e))?;
+        if there.get::<_, bool>(0) {
+            return Ok(());
+        }
+        for statement in self.create() {
+            client
+                .batch_execute(&statement)
+                .await
+                .map_err(|e| to_error(&format!("making the progress tables in {}", self.schema), e))?;
+        }
+        Ok(())
+    }
+
+    /// Clears the records of a fresh job, or reads those of one that goes on.
+    pub async fn recover(&self, client: &Client, ctx: &SinkContext) -> Result<SinkRecovery> {
+        let fail = |e| to_error("reading the progress records", e);
+        if ctx.fresh {
+            for sql in [
+                format!("DELETE FROM {} WHERE job = $1", self.positions),
+                format!("DELETE FROM {} WHERE job = $1 AND kind = 'split'", self.marks),
+            ] {
+                client.execute(&sql, &[&ctx.job]).await.map_err(fail)?;
+            }
+            return Ok(SinkRecovery::default());
+        }
+        let sql = format!("SELECT writer, writers, position FROM {} WHERE job = $1", self.positions);
+        let mut recovery = SinkRecovery::default();
+        for row in client.query(&sql, &[&ctx.job]).await.map_err(fail)? {
+            let (Ok(writer), Ok(writers)) =
+                (usize::try_from(row.get::<_, i32>(0)), usize::try_from(row.get::<_, i32>(1)))
+            else {
+                continue;
+            };
+            if writer >= ctx.writers || (writers != ctx.writers && writer != 0) {
+                continue;
+            }
+            let text: &str = row.get(2);
+            let position: Position = serde_json::from_str(text).map_err(|e| {
+                let doing = format!("reading the progress record of writer {writer} of job `{}`", ctx.job);
+                Error::new(Code::StateIncompatible, doing).with_source(e)
+            })?;
+            if recovery.positions.len() <= writer {
+                recovery.positions.resize(writer + 1, None);
+            }
+            recovery.positions[writer] = Some(position);
+        }
+        let sql = format!("SELECT name FROM {} WHERE job = $1 AND kind = 'split'", self.marks);
+        let rows = client.query(&sql, &[&ctx.job]).await.map_err(fail)?;
+        recovery.done_splits = rows.iter().map(|r| r.get(0)).collect();
+        Ok(recovery)
+    }
+
+    /// Statements that record a commit; empty when there is nothing to record.
+    pub fn record(
+        &self,
+        job: &str,
+        writer: usize,
+        writers: usize,
+        point: &CommitPoint,
+        marked: &BTreeSet<String>,
+    ) -> Result<String> {
+        let job = literal(job);
+        let mut sql = String::new();
+        if let Some(position) = &point.position {
+            let text = serde_json::to_string(position)
+                .map_err(|e| Error::internal("writing a position").with_source(e))?;
+            sql = format!(
+                "INSERT INTO {} AS p (job, writer, writers, epoch, position) \
+                 VALUES ({job}, {writer}, {writers}, {}, {}) ON CONFLICT (job, writer) DO UPDATE SET \
+                 writers = EXCLUDED.writers, epoch = EXCLUDED.epoch, position = EXCLUDED.position, updated = now();",
+                self.positions,
+                point.epoch,
+                literal(&text)
+            );
+        }
+        for split in point.splits.iter().filter(|s| marked.contains(*s)) {
+            sql.push_str(&self.add_mark(&job, Mark::Split, split));
+        }
+        Ok(sql)
+    }
+
+    /// Statement that notes a table without its primary key. It belongs to the table, whichever job made it.
+    pub fn note_pending_key(&self, table: &str) -> String {
+        self.add_mark("''", Mark::PendingKey, table)
+    }
+
+    /// Statement that takes the note away.
+    pub fn clear_pending_key(&self, table: &str) -> String {
+        let kind = Mark::PendingKey.word();
+        format!(
+            "DELETE FROM {} WHERE job = '' AND kind = '{kind}' AND name = {};",
+            self.marks,
+            literal(table)
+        )
+    }
+
+    /// Whether the table is noted as being without its primary key.
+    pub async fn has_pending_key(&self, client: &Client, table: &str) -> Result<bool> {
+        let kind = Mark::PendingKey.word();
+        let sql = format!("SELECT 1 FROM {} WHERE job = '' AND kind = '{kind}' AND name = $1", self.marks);
+        let row = client.query_opt(&sql, &[&table]).await.map_err(|e| to_error("reading marks", e))?;
+        Ok(row.is_some())
+    }
+
+    fn add_mark(&self, job: &str, kind: Mark, name: &str) -> String {
+        format!(
+            "INSERT INTO {} (job, kind, name) VALUES ({job}, '{}', {}) ON CONFLICT DO NOTHING;",
+            self.marks,
+            kind.word(),
+            literal(name)
+        )
+    }
+}

@@ -1,0 +1,141 @@
+//! Owns [`RowSet`]: batches of one table with their encoders, and the rows of them that were refused.
+
+use std::collections::BTreeMap;
+
+use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
+use canalis_connector_api::DeadLetter;
+use canalis_types::{Code, Error, Position, Result};
+use serde_json::Value;
+
+use crate::{
+    encode::{Refusal, RowEncoder, Style},
+    options::InvalidDatePolicy,
+    target::Target,
+};
+
+/// Batches of one table, ready to be written.
+pub struct RowSet<'a> {
+    /// Where they go.
+    pub target: &'a Target,
+    /// The batches.
+    pub batches: &'a [ChangeBatch],
+    encoders: Vec<RowEncoder<'a>>,
+    row_bytes: Vec<usize>,
+}
+
+impl<'a> RowSet<'a> {
+    /// Makes encoders for the batches.
+    pub fn new(target: &'a Target, batches: &'a [ChangeBatch], dates: InvalidDatePolicy) -> Result<Self> {
+        let mut encoders = Vec::with_capacity(batches.len());
+        let mut row_bytes = Vec::with_capacity(batches.len());
+        for batch in batches {
+            encoders.push(RowEncoder::new(target, batch.rows(), dates)?);
+            let bytes = usize::try_from(batch.num_bytes()).unwrap_or(usize::MAX);
+            row_bytes.push(bytes / batch.num_rows().max(1));
+        }
+        Ok(Self { target, batches, encoders, row_bytes })
+    }
+
+    /// Appends a row with all columns.
+    pub fn row(&self, at: RowRef, style: Style, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        let (batch, row) = place(at);
+        self.encoders[batch].row(row, style, out)
+    }
+
+    /// Appends a row with some columns.
+    pub fn some(
+        &self,
+        columns: &[usize],
+        at: RowRef,
+        style: Style,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let (batch, row) = place(at);
+        self.encoders[batch].some(columns, row, style, out)
+    }
+
+    /// Appends one literal; `false` when it is NULL.
+    pub fn literal(&self, column: usize, at: RowRef, out: &mut Vec<u8>) -> Result<bool, Refusal> {
+        let (batch, row) = place(at);
+        self.encoders[batch].literal(column, row, out)
+    }
+
+    /// About how many bytes the rows have.
+    pub fn bytes(&self, rows: &[RowRef]) -> usize {
+        rows.iter().map(|at| self.row_bytes[place(*at).0]).fold(0, usize::saturating_add)
+    }
+
+    /// References to all rows in order.
+    pub fn all(&self) -> Vec<RowRef> {
+        let mut refs = Vec::new();
+        for (batch, rows) in (0u32..).zip(self.batches) {
+            let rows = u32::try_from(rows.num_rows()).unwrap_or(u32::MAX);
+            refs.extend((0..rows).map(|row| RowRef { batch, row }));
+        }
+        refs
+    }
+
+    /// The dead letter of a refused row.
+    pub fn letter(&self, at: RowRef, reason: String, position: Option<&Position>) -> DeadLetter {
+        let (batch, row) = place(at);
+        let batch = &self.batches[batch];
+        let schema = batch.schema();
+        let mut key = serde_json::Map::new();
+        for index in schema.key_indexes() {
+            let column = &schema.columns[index];
+            key.insert(column.name.clone(), cell_to_json(batch.rows().column(index), &column.ty, row));
+        }
+        DeadLetter {
+            table: schema.id.clone(),
+            kind: batch.kinds()[row],
+            key: if key.is_empty() { Value::Null } else { Value::Object(key) },
+            payload: row_to_json(batch.rows(), schema, row),
+            code: Code::RowRefused,
+            reason,
+            position: position.cloned(),
+        }
+    }
+}
+
+fn place(at: RowRef) -> (usize, usize) {
+    // Both are indexes of things in memory.
+    (usize::try_from(at.batch).unwrap_or(usize::MAX), usize::try_from(at.row).unwrap_or(usize::MAX))
+}
+
+/// Rows of one [`RowSet`] that cannot be held, with the reason.
+#[derive(Debug, Default)]
+pub struct Refused {
+    rows: BTreeMap<(u32, u32), String>,
+}
+
+impl Refused {
+    /// Notes a row; a second reason for the same row changes nothing.
+    pub fn note(&mut self, at: RowRef, reason: String) {
+        self.rows.entry((at.batch, at.row)).or_insert(reason);
+    }
+
+    /// Whether the row is among them.
+    pub fn contains(&self, at: RowRef) -> bool {
+        self.rows.contains_key(&(at.batch, at.row))
+    }
+
+    /// Dead letters for all of them.
+    pub fn letters(self, set: &RowSet<'_>, position: Option<&Position>) -> Vec<DeadLetter> {
+        let letter = |((batch, row), reason)| set.letter(RowRef { batch, row }, reason, position);
+        self.rows.into_iter().map(letter).collect()
+    }
+}
+
+/// Refuses batches that say "unchanged" for cells: writing NULL for them would destroy data.
+pub fn check_complete(batch: &ChangeBatch) -> Result<()> {
+    if batch.unchanged().is_some() {
+        return Err(Error::new(
+            Code::NotSupportedYet,
+            format!(
+                "rows of {} come without the values of some columns; the PostgreSQL sink needs whole rows for now",
+                batch.schema().id
+            ),
+        ));
+    }
+    Ok(())
+}

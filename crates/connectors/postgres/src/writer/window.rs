@@ -1,0 +1,121 @@
+//! Owns the commit of windows: first everything at once in as few round trips as possible, and only when the server
+//! refuses a row the careful way.
+
+use canalis_batch::RowRef;
+use canalis_connector_api::{CommitPoint, DeadLetter};
+use canalis_types::Result;
+
+use super::{
+    PostgresWriter, Window,
+    fold::operations,
+    land::{CONTENTION_RETRIES, back_off, control, execute, final_error, land, run},
+    rows::{Refused, RowSet},
+    statement::{Op, Piece, Route, pieces},
+};
+use crate::{error::Trouble, sink::Shared};
+
+/// Begins a transaction in which a deferred constraint speaks up at once, while its row can still be found.
+pub const BEGIN: &str = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE;";
+
+/// A window with what is to be done.
+pub struct Work<'a> {
+    set: RowSet<'a>,
+    operations: Vec<(Op, Vec<RowRef>)>,
+}
+
+/// Folds all windows.
+pub fn plan<'a>(windows: &'a [Window], shared: &Shared) -> Result<Vec<Work<'a>>> {
+    let mut works = Vec::with_capacity(windows.len());
+    for window in windows {
+        let set = window.rows(shared)?;
+        works.push(Work { operations: operations(&window.target, &window.batches)?, set });
+    }
+    Ok(works)
+}
+
+impl PostgresWriter {
+    /// Commits the windows together with the point. Deadlocks and serialization failures are tried again from memory.
+    pub(super) async fn commit_windows(&mut self, point: &CommitPoint) -> Result<()> {
+        let windows = std::mem::take(&mut self.windows);
+        let shared = self.shared.clone();
+        let works = plan(&windows, &shared)?;
+        let mut retry = 0;
+        loop {
+            match self.try_fast(&works, point).await {
+                Ok(()) => return Ok(()),
+                Err(Trouble::Fatal(error)) => return Err(error),
+                Err(Trouble::Row(row)) => {
+                    tracing::debug!(reason = %row.reason, "a row is refused, applying the window carefully");
+                    control(&self.client, "ROLLBACK").await?;
+                    break;
+                }
+                Err(Trouble::Contention(error)) => {
+                    control(&self.client, "ROLLBACK").await?;
+                    if retry >= CONTENTION_RETRIES {
+                        return Err(error);
+                    }
+                    tracing::debug!(%error, retry, "contention at the PostgreSQL sink");
+                    tokio::time::sleep(back_off(retry, self.ctx.index)).await;
+                    retry += 1;
+                }
+            }
+        }
+        control(&self.client, BEGIN).await?;
+        self.apply_carefully(&works, point).await?;
+        let record = self.record(point)?;
+        control(&self.client, &format!("{record} COMMIT")).await
+    }
+
+    /// All windows, the point and the COMMIT. Small windows travel in one message.
+    async fn try_fast(&mut self, works: &[Work<'_>], point: &CommitPoint) -> Result<(), Trouble> {
+        let mut sql = BEGIN.to_owned();
+        let mut letters = Vec::new();
+        for Work { set, operations } in works {
+            let mut refused = Refused::default();
+            let mut satisfied = Refused::default();
+            for (op, rows) in operations {
+                // A row that cannot be written to the target cannot be in it: its removal is done.
+                let note = match op {
+                    Op::Delete | Op::DeleteImages => &mut satisfied,
+                    _ => &mut refused,
+                };
+                for piece in pieces(set, *op, rows, Route::Fast, note)? {
+                    match piece {
+                        Piece::Sql(more) => sql.push_str(&more),
+                        copy @ Piece::Copy { .. } => {
+                            let steps = vec![Piece::Sql(std::mem::take(&mut sql)), copy];
+                            run(&self.client, set, steps, note).await?;
+                        }
+                    }
+                }
+            }
+            letters.extend(refused.letters(set, point.position.as_ref()));
+        }
+        sql.push_str(&self.record(point)?);
+        if !letters.is_empty() {
+            execute(&self.client, "applying changes", &sql).await?;
+            self.reject(letters).await?;
+            sql.clear();
+        }
+        sql.push_str("COMMIT");
+        execute(&self.client, "applying changes", &sql).await
+    }
+
+    /// All windows inside the open transaction; refused rows are handed over.
+    pub(super) async fn apply_carefully(&mut self, works: &[Work<'_>], point: &CommitPoint) -> Result<()> {
+        let mut letters: Vec<DeadLetter> = Vec::new();
+        for Work { set, operations } in works {
+            let mut refused = Refused::default();
+            for (op, rows) in operations {
+                land(&self.client, set, *op, rows, &mut refused).await?;
+            }
+            letters.extend(refused.letters(set, point.position.as_ref()));
+        }
+        self.reject(letters).await
+    }
+
+    /// Executes the last statements of a transaction.
+    pub(super) async fn end(&self, sql: &str) -> Result<()> {
+        execute(&self.client, "committing", sql).await.map_err(final_error)
+    }
+}
