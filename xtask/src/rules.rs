@@ -3,6 +3,7 @@
 pub mod directions;
 pub mod error_pages;
 pub mod files;
+pub mod invariants;
 pub mod links;
 pub mod lints;
 pub mod machine_traces;
@@ -19,5 +20,6 @@ pub fn check(tree: &Tree, metadata: &Metadata, codes: &[KnownCode]) -> Vec<Probl
     problems.extend(lints::check(tree, metadata));
     problems.extend(machine_traces::check(tree));
     problems.extend(links::check(tree));
+    problems.extend(invariants::check(tree));
     problems
 }
