@@ -1,8 +1,26 @@
-//! Owns transforms: projection, filter, computed columns, masks as SQL expressions, and routes. Expressions are
-//! planned once per table schema. The only crate that may use DataFusion.
+//! Owns transforms: projection, filter, computed columns and masks as SQL expressions, and routes. Expressions are
+//! planned once per table schema and then run over whole batches. The only crate that may use DataFusion.
 //!
 //! Must not know: connectors, the runtime.
 
+mod apply;
+mod call;
+mod cast;
+mod compile;
+mod evaluate;
+mod functions;
+mod layout;
+mod nearest;
+mod pattern;
+mod route;
 mod rules;
+mod syntax;
+mod table;
+mod transforms;
+mod zone;
 
+pub use route::merge_check;
 pub use rules::{RouteMode, RouteRule, TransformOptions, TransformRule};
+pub use syntax::{check_filter, check_projection};
+pub use table::{Applied, TableTransform};
+pub use transforms::Transforms;

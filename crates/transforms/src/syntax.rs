@@ -1,0 +1,163 @@
+//! Owns the way from the text of a projection or filter to [`Node`] trees: everything that can be judged without
+//! knowing the table.
+
+mod dialect;
+mod lower;
+mod node;
+mod target;
+
+pub(crate) use node::{At, Item, Kind, Mode, Node, Problem, Unit};
+
+use dialect::PipelineDialect;
+use sqlparser::{
+    ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind, Spanned},
+    parser::{Parser, ParserError},
+    tokenizer::Token,
+};
+
+/// Names that every table offers beside its columns.
+pub(crate) const METADATA: [&str; 4] =
+    ["__namespace_name__", "__schema_name__", "__table_name__", "__data_event_type__"];
+
+/// Longest text that is looked at, in bytes.
+const LONGEST: usize = 256 * 1024;
+/// Nesting that the parser follows.
+const DEEPEST: usize = 60;
+
+/// Checks a projection as far as that is possible without a table: syntax, names of expressions, functions.
+///
+/// # Errors
+/// One message with line and column inside `text`.
+pub fn check_projection(text: &str) -> Result<(), String> {
+    parse_projection(text).map(|_| ()).map_err(|p| p.to_string())
+}
+
+/// Checks a filter as far as that is possible without a table: syntax and functions.
+///
+/// # Errors
+/// One message with line and column inside `text`.
+pub fn check_filter(text: &str) -> Result<(), String> {
+    parse_filter(text).map(|_| ()).map_err(|p| p.to_string())
+}
+
+/// Parses a select list.
+pub(crate) fn parse_projection(text: &str) -> Result<Vec<Item>, Problem> {
+    let text = plain_stars(text);
+    let parsed = parse(&text, |parser| parser.parse_projection())?;
+    parsed.into_iter().map(item).collect()
+}
+
+/// Parses a boolean expression.
+pub(crate) fn parse_filter(text: &str) -> Result<Node, Problem> {
+    let expr = parse(text, |parser| parser.parse_expr())?;
+    lower::lower(&expr)
+}
+
+fn parse<T>(text: &str, read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>) -> Result<T, Problem> {
+    let start = At { line: 1, column: 1 };
+    if text.trim().is_empty() {
+        return Err(Problem::new(start, "the expression is empty"));
+    }
+    if text.len() > LONGEST {
+        return Err(Problem::new(start, format!("the expression is longer than {LONGEST} bytes")));
+    }
+    let dialect = PipelineDialect;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(DEEPEST)
+        .try_with_sql(text)
+        .map_err(|e| Problem::from_parser(&e))?;
+    let parsed = read(&mut parser).map_err(|e| Problem::from_parser(&e))?;
+    let rest = parser.peek_token();
+    if rest.token != Token::EOF {
+        let what = match &rest.token {
+            Token::SemiColon => "a semicolon ends nothing here; take it away".to_owned(),
+            other => format!("`{other}` is not expected here"),
+        };
+        return Err(Problem::new(rest.span.start.into(), what));
+    }
+    Ok(parsed)
+}
+
+fn item(item: SelectItem) -> Result<Item, Problem> {
+    match item {
+        SelectItem::Wildcard(options) => {
+            let at = At::from(options.wildcard_token.0.span.start);
+            let plain = options.opt_exclude.is_none()
+                && options.opt_except.is_none()
+                && options.opt_replace.is_none()
+                && options.opt_rename.is_none()
+                && options.opt_ilike.is_none();
+            if plain {
+                Ok(Item::Star)
+            } else {
+                Err(Problem::new(at, "`*` takes no additions; list the columns"))
+            }
+        }
+        SelectItem::QualifiedWildcard(kind, options) => {
+            let at = At::from(options.wildcard_token.0.span.start);
+            let text = match kind {
+                SelectItemQualifiedWildcardKind::ObjectName(name) => format!("`{name}.*`"),
+                SelectItemQualifiedWildcardKind::Expr(_) => "a `*` of an expression".to_owned(),
+            };
+            Err(Problem::new(at, format!("{text} is not usable; write `*`")))
+        }
+        SelectItem::UnnamedExpr(expr) => {
+            let node = lower::lower(&expr)?;
+            match node.kind {
+                Kind::Column(name) => Ok(Item::Column { name, alias: None, at: node.at }),
+                _ => Err(Problem::new(
+                    node.at,
+                    format!("`{}` needs a name: write `… AS name` after it", shorten(&expr)),
+                )),
+            }
+        }
+        SelectItem::ExprWithAlias { expr, alias } => {
+            let at = At::from(alias.span.start);
+            if METADATA.contains(&alias.value.as_str()) {
+                return Err(Problem::new(
+                    at,
+                    format!("`{}` is the name of a metadata column and cannot be given away", alias.value),
+                ));
+            }
+            let node = lower::lower(&expr)?;
+            Ok(match node.kind {
+                Kind::Column(name) => Item::Column { name, alias: Some(alias.value), at: node.at },
+                _ => Item::Computed { node, alias: alias.value, at },
+            })
+        }
+    }
+}
+
+fn shorten(expr: &Expr) -> String {
+    let text = expr.to_string();
+    if text.chars().count() <= 60 { text } else { text.chars().take(57).chain("…".chars()).collect() }
+}
+
+/// Replaces `\*`, which YAML users write because a plain scalar cannot begin with a star, by a star. The length stays,
+/// so that columns in messages are those of the file. Quoted text is left alone.
+fn plain_stars(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quote = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match quote {
+            Some(q) if c == q => quote = None,
+            None if matches!(c, '\'' | '`' | '"') => quote = Some(c),
+            None if c == '\\' && chars.peek() == Some(&'*') => {
+                out.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Where an expression begins.
+fn place(expr: &Expr) -> At {
+    At::from(expr.span().start)
+}
+
+#[cfg(test)]
+mod tests;
