@@ -125,7 +125,14 @@ fn expand(target: &str, pattern: Option<&RoutePattern>) -> Result<String, (Strin
                         }
                     }
                     Some('{') => {
-                        let name: String = rest.by_ref().take_while(|c| *c != '}').collect();
+                        let mut name = String::new();
+                        loop {
+                            match rest.next() {
+                                Some('}') => break,
+                                Some(c) => name.push(c),
+                                None => return Err((format!("in `{target}` a `${{` is not closed"), None)),
+                            }
+                        }
                         let known =
                             |p: &RoutePattern| p.regex().capture_names().flatten().any(|group| group == name);
                         if !pattern.is_none_or(known) {

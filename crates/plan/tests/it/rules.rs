@@ -34,7 +34,7 @@ fn wrong_routes_are_refused() {
         &routes(
             "  - {source-table: a.b, sink-tabel: c.d}\n  - {source-table: 'a.(b)', sink-table: c.$2}\n  - {source-table: a.b, sink-table: 'c.$x'}\n  \
              - {source-table: a.b, sink-table: a.b.c.d}\n  - {source-table: 'a.b', sink-table: 'c.${t}'}\n  - {source-table: a.b, sink-table: '<>..', replace-symbol: '<>'}\n  \
-             - {source-table: '', sink-table: [c]}\n  - {source-table: a.b, sink-table: c.d, replace-symbol: ''}\n  - x\n  - {source-table: a.b, sink-table: 'c\\'}\n",
+             - {source-table: '', sink-table: [c]}\n  - {source-table: a.b, sink-table: c.d, replace-symbol: ''}\n  - x\n  - {source-table: a.b, sink-table: 'c\\'}\n  - {source-table: '(?<t>a).b', sink-table: 'c.${t'}\n",
         ),
         r"4:5: CNL-1002 a `route` entry needs `sink-table`
           4:25: CNL-1002 a `route` entry has no key `sink-tabel` (did you mean `sink-table`?)
@@ -47,7 +47,8 @@ fn wrong_routes_are_refused() {
           10:24: CNL-1002 `sink-table` takes a single value, here it is a list (write one text, items separated by commas)
           11:42: CNL-1002 `replace-symbol` must not be empty
           12:5: CNL-1002 a `route` entry must be a mapping of keys and values, here it is a single value
-          13:25: CNL-1002 `c\` ends in a lone backslash",
+          13:25: CNL-1002 `c\` ends in a lone backslash
+          14:33: CNL-1002 in `c.${t` a `${` is not closed",
     );
     let problems =
         crate::harness::parse(&routes("  - {source-table: 'a.(b', sink-table: c.d}\n")).unwrap_err();
