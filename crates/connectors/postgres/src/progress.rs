@@ -1,6 +1,6 @@
-//! Owns the job's records at the sink: `canalis_progress` holds each writer's committed position, `canalis_marks` the
-//! finished splits of tables without a key and the tables whose primary key is still to be built. All are written in
-//! the transactions whose work they stand for.
+//! Owns the job's records at the sink: `canalis_progress` holds each writer's committed position, `canalis_marks` how
+//! far splits are whose rows must not come twice, and the tables whose primary key is still to be built. All are
+//! written in the transactions whose work they stand for.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub struct Progress {
 /// What a mark is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
-    /// A finished split.
+    /// A split: its committed position, or none when it is complete.
     Split,
     /// A table without its primary key.
     PendingKey,
@@ -61,7 +61,7 @@ impl Progress {
             ),
             format!(
                 "CREATE TABLE IF NOT EXISTS {} (job text NOT NULL, kind text NOT NULL, name text NOT NULL, \
-                 PRIMARY KEY (job, kind, name))",
+                 position text, PRIMARY KEY (job, kind, name))",
                 self.marks
             ),
         ]
@@ -112,19 +112,23 @@ impl Progress {
             if writer >= ctx.writers || (writers != ctx.writers && writer != 0) {
                 continue;
             }
-            let text: &str = row.get(2);
-            let position: Position = serde_json::from_str(text).map_err(|e| {
-                let doing = format!("reading the progress record of writer {writer} of job `{}`", ctx.job);
-                Error::new(Code::StateIncompatible, doing).with_source(e)
-            })?;
+            let position = parse(&ctx.job, row.get(2))?;
             if recovery.positions.len() <= writer {
                 recovery.positions.resize(writer + 1, None);
             }
             recovery.positions[writer] = Some(position);
         }
-        let sql = format!("SELECT name FROM {} WHERE job = $1 AND kind = 'split'", self.marks);
-        let rows = client.query(&sql, &[&ctx.job]).await.map_err(fail)?;
-        recovery.done_splits = rows.iter().map(|r| r.get(0)).collect();
+        let sql = format!("SELECT name, position FROM {} WHERE job = $1 AND kind = 'split'", self.marks);
+        for row in client.query(&sql, &[&ctx.job]).await.map_err(fail)? {
+            match row.get::<_, Option<&str>>(1) {
+                None => {
+                    recovery.done_splits.insert(row.get(0));
+                }
+                Some(position) => {
+                    recovery.split_positions.insert(row.get(0), parse(&ctx.job, position)?);
+                }
+            }
+        }
         Ok(recovery)
     }
 
@@ -140,52 +144,55 @@ impl Progress {
         let job = literal(job);
         let mut sql = String::new();
         if let Some(position) = &point.position {
-            let text = serde_json::to_string(position)
-                .map_err(|e| Error::internal("writing a position").with_source(e))?;
             sql = format!(
                 "INSERT INTO {} AS p (job, writer, writers, epoch, position) \
                  VALUES ({job}, {writer}, {writers}, {}, {}) ON CONFLICT (job, writer) DO UPDATE SET \
                  writers = EXCLUDED.writers, epoch = EXCLUDED.epoch, position = EXCLUDED.position, updated = now();",
                 self.positions,
                 point.epoch,
-                literal(&text)
+                literal(&render(position)?)
             );
         }
+        if let Some((split, position)) = &point.split_position {
+            sql.push_str(&self.add_mark(&job, Mark::Split, split, &literal(&render(position)?)));
+        }
         for split in point.splits.iter().filter(|s| marked.contains(*s)) {
-            sql.push_str(&self.add_mark(&job, Mark::Split, split));
+            sql.push_str(&self.add_mark(&job, Mark::Split, split, "NULL"));
         }
         Ok(sql)
     }
 
     /// Statement that notes a table without its primary key. It belongs to the table, whichever job made it.
     pub fn note_pending_key(&self, table: &str) -> String {
-        self.add_mark("''", Mark::PendingKey, table)
+        self.add_mark("''", Mark::PendingKey, table, "NULL")
     }
 
-    /// Statement that takes the note away.
-    pub fn clear_pending_key(&self, table: &str) -> String {
+    /// Takes the note away; whether there was one. Inside a transaction others who try wait for its end.
+    pub async fn take_pending_key(&self, client: &Client, table: &str) -> Result<bool> {
         let kind = Mark::PendingKey.word();
-        format!(
-            "DELETE FROM {} WHERE job = '' AND kind = '{kind}' AND name = {};",
-            self.marks,
-            literal(table)
-        )
+        let sql = format!("DELETE FROM {} WHERE job = '' AND kind = '{kind}' AND name = $1", self.marks);
+        let rows = client.execute(&sql, &[&table]).await.map_err(|e| to_error("reading marks", e))?;
+        Ok(rows > 0)
     }
 
-    /// Whether the table is noted as being without its primary key.
-    pub async fn has_pending_key(&self, client: &Client, table: &str) -> Result<bool> {
-        let kind = Mark::PendingKey.word();
-        let sql = format!("SELECT 1 FROM {} WHERE job = '' AND kind = '{kind}' AND name = $1", self.marks);
-        let row = client.query_opt(&sql, &[&table]).await.map_err(|e| to_error("reading marks", e))?;
-        Ok(row.is_some())
-    }
-
-    fn add_mark(&self, job: &str, kind: Mark, name: &str) -> String {
+    fn add_mark(&self, job: &str, kind: Mark, name: &str, position: &str) -> String {
         format!(
-            "INSERT INTO {} (job, kind, name) VALUES ({job}, '{}', {}) ON CONFLICT DO NOTHING;",
+            "INSERT INTO {} (job, kind, name, position) VALUES ({job}, '{}', {}, {position}) \
+             ON CONFLICT (job, kind, name) DO UPDATE SET position = EXCLUDED.position;",
             self.marks,
             kind.word(),
             literal(name)
         )
     }
+}
+
+fn render(position: &Position) -> Result<String> {
+    serde_json::to_string(position).map_err(|e| Error::internal("writing a position").with_source(e))
+}
+
+fn parse(job: &str, text: &str) -> Result<Position> {
+    serde_json::from_str(text).map_err(|e| {
+        Error::new(Code::StateIncompatible, format!("reading a progress record of job `{job}`"))
+            .with_source(e)
+    })
 }

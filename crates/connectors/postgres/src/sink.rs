@@ -1,7 +1,7 @@
 //! Owns the sink: tables are made or joined, keys are built after a snapshot, columns are added, writers are opened.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -48,7 +48,7 @@ struct State {
     /// Which id each table at the sink belongs to.
     owners: BTreeMap<String, TableId>,
     /// Tables without their key, by qualified name.
-    pending_keys: BTreeMap<String, ()>,
+    pending_keys: BTreeSet<String>,
 }
 
 impl Shared {
@@ -59,7 +59,7 @@ impl Shared {
 
     /// Whether the table still waits for its primary key, and held no row before this job.
     pub fn waits_for_key(&self, table: &str) -> bool {
-        self.with_state(|s| s.pending_keys.contains_key(table))
+        self.with_state(|s| s.pending_keys.contains(table))
     }
 
     fn changed(&self) {
@@ -80,6 +80,47 @@ impl Shared {
             return Err(Error::new(Code::TargetIncompatible, format!("table {table} does not exist")));
         };
         Target::join(schema, &table, &actual, &self.options)
+    }
+
+    /// Builds the key of a table that waits for it; whether it did. Idempotent, also for several writers at once.
+    ///
+    /// The session must have no transaction open.
+    pub async fn build_key(&self, client: &Client, schema: &TableSchema) -> Result<bool> {
+        let table = ddl::qualified(&schema.id, &self.options)?;
+        let doing = format!("building the primary key of {table}");
+        let fail = |e| to_error(&doing, e);
+        client.batch_execute("BEGIN").await.map_err(fail)?;
+        let taken = self.progress.take_pending_key(client, &table).await?;
+        if taken {
+            let has_key = match catalog::load(client, &table).await? {
+                Some(actual) => actual.uniques.iter().any(|u| u.primary),
+                // The table went away together with its need.
+                None => true,
+            };
+            if !has_key {
+                self.add_key(client, schema, &table).await?;
+            }
+        }
+        client.batch_execute("COMMIT").await.map_err(fail)?;
+        self.with_state(|s| s.pending_keys.remove(&table));
+        self.changed();
+        Ok(taken)
+    }
+
+    async fn add_key(&self, client: &Client, schema: &TableSchema, table: &str) -> Result<()> {
+        let fail = |e| to_error(&format!("building the primary key of {table}"), e);
+        let add = ddl::add_key(schema, &self.options)?;
+        let Err(error) = client.batch_execute(&format!("SAVEPOINT canalis_key; {add}")).await else {
+            return Ok(());
+        };
+        if error.code() != Some(&SqlState::UNIQUE_VIOLATION) {
+            return Err(fail(error));
+        }
+        // Several tables of the source are merged into this one and share keys.
+        tracing::warn!(%table, "equal keys came from several tables of the source, the youngest rows are kept");
+        let keep = ddl::keep_youngest(schema, &self.options)?;
+        let again = format!("ROLLBACK TO SAVEPOINT canalis_key; {keep}; {add}");
+        client.batch_execute(&again).await.map_err(fail)
     }
 }
 
@@ -127,47 +168,9 @@ impl PostgresSink {
         sql.push_str(" COMMIT");
         client.batch_execute(&sql).await.map_err(|e| to_error(&format!("creating table {table}"), e))?;
         if later {
-            self.shared.with_state(|s| s.pending_keys.insert(table, ()));
+            self.shared.with_state(|s| s.pending_keys.insert(table));
         }
         Ok(TablePlan { table: schema.id.clone(), statements, notes })
-    }
-
-    /// Builds the key of a table that waits for it. Idempotent.
-    async fn build_key(&self, client: &Client, schema: &TableSchema) -> Result<bool> {
-        let options = &self.shared.options;
-        let progress = &self.shared.progress;
-        let table = ddl::qualified(&schema.id, options)?;
-        if !progress.has_pending_key(client, &table).await? {
-            return Ok(false);
-        }
-        let has_key = match catalog::load(client, &table).await? {
-            Some(actual) => actual.uniques.iter().any(|u| u.primary),
-            // The table went away together with its need.
-            None => true,
-        };
-        let clear = progress.clear_pending_key(&table);
-        let doing = format!("building the primary key of {table}");
-        if has_key {
-            client.batch_execute(&clear).await.map_err(|e| to_error(&doing, e))?;
-        } else {
-            let add = ddl::add_key(schema, options)?;
-            let plain = format!("BEGIN; {add}; {clear} COMMIT");
-            if let Err(error) = client.batch_execute(&plain).await {
-                if error.code() != Some(&SqlState::UNIQUE_VIOLATION) {
-                    return Err(to_error(&doing, error));
-                }
-                // Several tables of the source are merged into this one, and share keys.
-                tracing::warn!(%table, "equal keys came from several tables of the source, the youngest rows are kept");
-                let keep = ddl::keep_youngest(schema, options)?;
-                client
-                    .batch_execute(&format!("ROLLBACK; BEGIN; {keep}; {add}; {clear} COMMIT"))
-                    .await
-                    .map_err(|e| to_error(&doing, e))?;
-            }
-        }
-        self.shared.with_state(|s| s.pending_keys.remove(&table));
-        self.shared.changed();
-        Ok(true)
     }
 
     async fn add_column(&self, client: &Client, change: &SchemaChange, name: &str) -> Result<()> {
@@ -244,7 +247,7 @@ impl Sink for PostgresSink {
         if open
             && schema.has_key()
             && !self.shared.waits_for_key(&table)
-            && self.build_key(&client, schema).await?
+            && self.shared.build_key(&client, schema).await?
         {
             actual = catalog::load(&client, &table).await?.unwrap_or(actual);
         }
@@ -259,7 +262,7 @@ impl Sink for PostgresSink {
         }
         let client = self.connect().await?;
         for schema in keyed {
-            self.build_key(&client, schema).await?;
+            self.shared.build_key(&client, schema).await?;
         }
         Ok(())
     }

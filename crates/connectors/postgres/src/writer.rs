@@ -15,7 +15,9 @@ use std::{
 
 use async_trait::async_trait;
 use canalis_batch::ChangeBatch;
-use canalis_connector_api::{CommitPoint, CommitReport, DeadLetter, SinkWriter, SplitBegin, WriterContext};
+use canalis_connector_api::{
+    CommitPoint, CommitReport, DeadLetter, SinkWriter, SplitBegin, SplitMode, WriterContext,
+};
 use canalis_types::{Error, Result, TableId, TableSchema};
 use tokio_postgres::Client;
 
@@ -36,7 +38,7 @@ pub struct PostgresWriter {
     windows: Vec<Window>,
     /// The bounded split under way.
     split: Option<SplitBegin>,
-    /// Splits whose end is marked in the target, because their tables have no key.
+    /// Splits whose end is marked in the target, because their rows must not come twice.
     marked: BTreeSet<String>,
     bulk: Option<Bulk>,
     ledger: Ledger,
@@ -154,7 +156,8 @@ fn same_columns(a: &TableSchema, b: &TableSchema) -> bool {
 #[async_trait]
 impl SinkWriter for PostgresWriter {
     async fn begin_split(&mut self, begin: &SplitBegin) -> Result<()> {
-        if begin.schema.as_ref().is_some_and(|s| !s.has_key()) {
+        let keyed = begin.schema.as_ref().is_some_and(|s| s.has_key());
+        if !keyed || begin.split.mode == SplitMode::Append {
             self.marked.insert(begin.split.id.clone());
         }
         if begin.split.retried {

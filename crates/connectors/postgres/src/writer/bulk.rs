@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use canalis_batch::{ChangeBatch, RowRef};
-use canalis_connector_api::{CommitPoint, DeadLetter};
-use canalis_types::Result;
+use canalis_connector_api::{CommitPoint, DeadLetter, SplitMode};
+use canalis_types::{Result, TableSchema};
 use tokio_postgres::CopyInSink;
 
 use super::{
@@ -63,11 +63,7 @@ impl PostgresWriter {
         }
         let target = match self.current_segment() {
             Some(segment) => segment.target.clone(),
-            None => {
-                let target = self.target(batch.schema()).await?;
-                self.begin_segment(target.clone()).await?;
-                target
-            }
+            None => self.begin_segment(batch.schema()).await?,
         };
         let dates = self.shared.options.invalid_date;
         let Some(segment) = self.bulk.as_mut().and_then(|b| b.segment.as_mut()) else { return Ok(()) };
@@ -101,18 +97,31 @@ impl PostgresWriter {
         self.bulk.as_ref().and_then(|b| b.segment.as_ref())
     }
 
-    async fn begin_segment(&mut self, target: Arc<Target>) -> Result<()> {
-        let retried = self.split.as_ref().is_some_and(|s| s.split.retried);
+    async fn begin_segment(&mut self, schema: &Arc<TableSchema>) -> Result<Arc<Target>> {
+        let target = self.target(schema).await?;
+        let (retried, appends) = self
+            .split
+            .as_ref()
+            .map_or((true, false), |s| (s.split.retried, s.split.mode == SplitMode::Append));
+        let waits = target.has_key() && self.shared.waits_for_key(&target.table);
+        let target = if waits && appends {
+            // Appended rows may share keys, which only the key itself notices.
+            let client = self.shared.options.endpoint.connect().await?;
+            self.shared.build_key(&client, schema).await?;
+            self.target(schema).await?
+        } else {
+            target
+        };
         let begin = if self.bulk.is_some() { "" } else { BEGIN };
         let bulk = self.bulk.get_or_insert_with(|| Bulk {
             segment: None,
             letters: Vec::new(),
             merging: BTreeSet::new(),
         });
-        // Without an index over the key the server would not notice a row that is there already. Only a table
-        // that this run has made is known to hold none.
-        let all_new = !target.has_key() || (!retried && self.shared.waits_for_key(&target.table));
-        let guarded = target.arbiter && !retried && !bulk.merging.contains(&target.number);
+        // Without an index over the key the server would not notice a row that is there already; only a table
+        // that this run has made is known to hold none. With one a COPY that meets such a row is done again by key.
+        let all_new = !target.has_key() || (waits && !appends && !retried);
+        let guarded = target.arbiter && !bulk.merging.contains(&target.number);
         let merge = !all_new && !guarded;
         control(&self.client, &format!("{begin} SAVEPOINT canalis_segment")).await?;
         let way = if merge {
@@ -123,14 +132,14 @@ impl PostgresWriter {
             Way::Copy(Box::pin(sink))
         };
         bulk.segment = Some(Segment {
-            target,
+            target: target.clone(),
             way,
             batches: Vec::new(),
             bytes: 0,
             refused: Refused::default(),
             all_new,
         });
-        Ok(())
+        Ok(target)
     }
 
     /// Ends the COPY under way; afterwards all its rows are in the transaction or refused.

@@ -1,0 +1,20 @@
+//! Tests against a real PostgreSQL.
+
+#[path = "it/changes.rs"]
+mod changes;
+#[path = "it/contention.rs"]
+mod contention;
+#[path = "it/exactly_once.rs"]
+mod exactly_once;
+#[path = "it/keyless.rs"]
+mod keyless;
+#[path = "it/lab.rs"]
+mod lab;
+#[path = "it/refusals.rs"]
+mod refusals;
+#[path = "it/snapshot.rs"]
+mod snapshot;
+#[path = "it/tables.rs"]
+mod tables;
+#[path = "it/values.rs"]
+mod values;
