@@ -6,6 +6,7 @@ pub mod binlog;
 pub mod catalog;
 pub mod charset;
 mod client;
+mod connector;
 mod options;
 pub mod quote;
 mod sink;
@@ -14,3 +15,4 @@ pub mod types;
 pub mod wire;
 
 pub use client::{Endpoint, Flavor, ServerInfo, Side, server_info};
+pub use connector::register;

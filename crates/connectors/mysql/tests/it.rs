@@ -1,0 +1,4 @@
+//! Tests against real servers.
+
+#[path = "it/source.rs"]
+mod source;
