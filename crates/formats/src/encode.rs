@@ -13,7 +13,7 @@ pub enum ChangeColumn {
 }
 
 /// Turns rows of tables of one structure into bytes.
-pub trait RowEncoder: Send {
+pub trait RowEncoder: Send + Sync {
     /// Appends what stands once at the head of a file.
     fn write_head(&self, out: &mut Vec<u8>);
 
