@@ -55,11 +55,8 @@ impl ServerCpu {
     }
 
     fn spent(&self) -> [f64; 2] {
-        let mut spent = [0.0; 2];
-        for side in 0..2 {
-            spent[side] = self.pids[side].map_or(0.0, machine::cpu_seconds) - self.before[side];
-        }
-        spent
+        let now = self.pids.map(|p| p.map_or(0.0, machine::cpu_seconds));
+        [now[0] - self.before[0], now[1] - self.before[1]]
     }
 }
 

@@ -134,7 +134,8 @@ impl Live {
                 }
                 lines.push(total_line(&view, last.as_ref()));
                 while bars.len() < lines.len() {
-                    let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+                    let style = ProgressStyle::with_template("{msg}")
+                        .unwrap_or_else(|_| ProgressStyle::default_bar());
                     bars.push(multi.add(ProgressBar::new(1).with_style(style)));
                 }
                 for (bar, line) in bars.iter().zip(lines) {
@@ -261,14 +262,18 @@ fn table_lines(view: &ProgressView, last: Option<&ProgressView>) -> Vec<(String,
             format!("{:?}", table.phase).to_lowercase(),
             HumanCount(table.read),
             rate(rows, seconds),
-            HumanBytes(bytes * 1000 / u64::try_from(Duration::from_secs_f64(seconds).as_millis().max(1)).unwrap_or(1)),
+            HumanBytes(
+                bytes * 1000
+                    / u64::try_from(Duration::from_secs_f64(seconds).as_millis().max(1)).unwrap_or(1)
+            ),
         );
         text.push_str("/s");
         if let (Phase::Snapshot, Some(estimate)) = (table.phase, table.estimated_rows)
             && rows > 0
             && estimate > table.read
         {
-            let left = (estimate - table.read) * u64::try_from(Duration::from_secs_f64(seconds).as_millis()).unwrap_or(0)
+            let left = (estimate - table.read)
+                * u64::try_from(Duration::from_secs_f64(seconds).as_millis()).unwrap_or(0)
                 / rows
                 / 1000;
             text.push_str(&format!(

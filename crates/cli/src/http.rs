@@ -42,7 +42,7 @@ const TABLE_METRICS: [Metric; 4] = [
 
 fn metrics(view: &ProgressView) -> String {
     let mut out = String::new();
-    let mut head = |out: &mut String, Metric(name, kind, help): &Metric| {
+    let head = |out: &mut String, Metric(name, kind, help): &Metric| {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     };
@@ -63,7 +63,10 @@ fn metrics(view: &ProgressView) -> String {
         (Metric("canalis_written_changes_total", "counter", "Changes durable in the sink."), view.written),
         (Metric("canalis_checkpoint_epoch", "gauge", "Newest durable checkpoint."), view.epoch),
         (Metric("canalis_restarts_total", "counter", "Restarts of the job."), view.restarts),
-        (Metric("canalis_in_flight_bytes", "gauge", "Bytes between readers and writers."), view.in_flight_bytes),
+        (
+            Metric("canalis_in_flight_bytes", "gauge", "Bytes between readers and writers."),
+            view.in_flight_bytes,
+        ),
         (
             Metric("canalis_running", "gauge", "1 while rows flow."),
             u64::from(view.state == JobState::Running),
@@ -74,7 +77,8 @@ fn metrics(view: &ProgressView) -> String {
         let _ = writeln!(out, "{} {value}", metric.0);
     }
     if let Some(lag) = view.lag_ms {
-        let metric = Metric("canalis_lag_milliseconds", "gauge", "Commit at the source to commit at the sink.");
+        let metric =
+            Metric("canalis_lag_milliseconds", "gauge", "Commit at the source to commit at the sink.");
         head(&mut out, &metric);
         let _ = writeln!(out, "{} {lag}", metric.0);
     }

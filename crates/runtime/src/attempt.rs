@@ -9,7 +9,7 @@ use std::{
 
 use canalis_connector_api::{
     DeadLetterQueue, NextSplit, Sink, SinkContext, SinkRecovery, Source, SourceContext, SourceRestore, Split,
-    SplitEnumerator, SplitMode, WriterContext,
+    SplitEnumerator, SplitMode, TablePlan, WriterContext,
 };
 use canalis_transforms::{Transforms, merge_check};
 use canalis_types::{Code, Error, Position, Result, TableId, TableSchema};
@@ -53,6 +53,7 @@ pub(crate) struct Setup<'a> {
     pub max_rows: u64,
     pub max_bytes: u64,
     pub checkpoint_interval: Duration,
+    pub schema_change_timeout: Duration,
 }
 
 /// How an attempt ended.
@@ -213,7 +214,7 @@ async fn open_fresh(setup: &Setup<'_>, context: SourceContext, writers: usize) -
     let recovery = setup.sink.open(&sink_context).await?;
     let mut checkpoint = Checkpoint::empty(setup.job, setup.connectors.clone());
     for output in &outputs {
-        let plan = setup.sink.prepare_table(output, true).await?;
+        let plan = prepare_table(setup, output, true).await?;
         if !plan.statements.is_empty() {
             checkpoint.created.push(output.id.clone());
         }
@@ -255,9 +256,27 @@ async fn open_restored(
     let enumerator = setup.source.open(context, Some(restore)).await?;
     let (transforms, outputs) = plan_tables(setup, enumerator.as_ref())?;
     for output in &outputs {
-        setup.sink.prepare_table(output, !checkpoint.snapshot_complete).await?;
+        prepare_table(setup, output, !checkpoint.snapshot_complete).await?;
     }
     Ok((enumerator, checkpoint, recovery, transforms, outputs))
+}
+
+/// Prepares a table at the sink; creates it only if `create.table` is not excluded.
+async fn prepare_table(setup: &Setup<'_>, output: &Arc<TableSchema>, snapshot: bool) -> Result<TablePlan> {
+    if !setup.schema_rules.accepted.contains("create.table") {
+        let plan = setup.sink.plan_table(output).await?;
+        if !plan.statements.is_empty() {
+            return Err(Error::new(
+                Code::TargetIncompatible,
+                format!(
+                    "table {} does not exist at the sink as it is needed, and `create.table` is excluded; needed: {}",
+                    plan.table,
+                    plan.statements.join("; ")
+                ),
+            ));
+        }
+    }
+    setup.sink.prepare_table(output, snapshot).await
 }
 
 fn plan_tables(
@@ -353,7 +372,18 @@ impl Master<'_> {
                 return self.finish_checkpoint_if_complete().await;
             }
             ToMaster::SchemaChange(change, done) => {
-                self.setup.sink.apply_schema_change(&change).await?;
+                let limit = self.setup.schema_change_timeout;
+                tokio::time::timeout(limit, self.setup.sink.apply_schema_change(&change)).await.map_err(
+                    |_| {
+                        Error::new(
+                            Code::SinkContention,
+                            format!(
+                                "changing table {} at the sink took longer than {limit:?}",
+                                change.after.id
+                            ),
+                        )
+                    },
+                )??;
                 for output in &mut self.outputs {
                     if output.id == change.after.id {
                         *output = change.after.clone();

@@ -150,7 +150,7 @@ async fn work(spec: JobSpec, mut control: Control, progress: &Arc<Progress>) -> 
     }
     let refused = restore.as_ref().map_or(0, |c| c.ledger.totals().3);
     let dead_letters: Arc<dyn DeadLetterQueue> =
-        Arc::new(FileDeadLetters::new(&spec.state_dir, runtime.dead_letters.clone(), refused));
+        Arc::new(FileDeadLetters::new(&spec.state_dir, runtime.dead_letters, refused));
     let setup = Setup {
         job: &spec.job,
         connectors,
@@ -168,6 +168,7 @@ async fn work(spec: JobSpec, mut control: Control, progress: &Arc<Progress>) -> 
         max_rows: runtime.max_batch_rows as u64,
         max_bytes: runtime.max_batch_bytes,
         checkpoint_interval: runtime.checkpoint_interval,
+        schema_change_timeout: runtime.schema_change_timeout,
     };
     let mut restarts = Restarts::new(runtime.restart.clone());
     let mut count = 0;

@@ -27,7 +27,8 @@ pub fn connectors(name: Option<&str>, output: &Output) -> Result<ExitCode> {
         }
         Some(name) => {
             let Some(connector) = registry.get(name) else {
-                let hint = registry.nearest(name).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+                let hint =
+                    registry.nearest(name).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
                 bail!("there is no connector `{name}`{hint}");
             };
             let spec = connector.spec();
@@ -43,7 +44,13 @@ pub fn connectors(name: Option<&str>, output: &Output) -> Result<ExitCode> {
                         Some(why) => format!("Not supported yet: {why}"),
                         None => o.doc.to_owned(),
                     };
-                    table.add_row([o.key.to_owned(), role(o.role).to_owned(), values(o.ty), default.into(), doc]);
+                    table.add_row([
+                        o.key.to_owned(),
+                        role(o.role).to_owned(),
+                        values(o.ty),
+                        default.into(),
+                        doc,
+                    ]);
                 }
                 println!("{table}");
             })?;

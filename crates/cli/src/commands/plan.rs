@@ -21,9 +21,7 @@ pub async fn plan(file: &Path, output: &Output) -> Result<ExitCode> {
             tables.push((schema.clone(), target, made));
         }
     }
-    let side = |instance: &canalis_plan::ConnectorInstance| {
-        json!({ "type": instance.connector, "name": instance.name, "options": instance.options.masked() })
-    };
+    let side = |instance: &canalis_plan::ConnectorInstance| json!({ "type": instance.connector, "name": instance.name, "options": instance.options.masked() });
     let listed: Vec<Value> = tables
         .iter()
         .map(|(schema, target, made)| {
@@ -47,7 +45,10 @@ pub async fn plan(file: &Path, output: &Output) -> Result<ExitCode> {
         "tables": listed,
     });
     output.value(&whole, || {
-        println!("pipeline {}: {} → {}", loaded.plan.name, loaded.plan.source.connector, loaded.plan.sink.connector);
+        println!(
+            "pipeline {}: {} → {}",
+            loaded.plan.name, loaded.plan.source.connector, loaded.plan.sink.connector
+        );
         for (schema, _, made) in &tables {
             println!("\n{} → {}", schema.id, made.table);
             if made.statements.is_empty() {

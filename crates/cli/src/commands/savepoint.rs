@@ -20,7 +20,8 @@ pub const POLL: Duration = Duration::from_millis(200);
 pub async fn savepoint(file: &Path, directory: Option<PathBuf>, output: &Output) -> Result<ExitCode> {
     let directory = directory.unwrap_or_else(|| state_dir::default_for(file));
     let lock = directory.join("lock");
-    let locked = fs::File::open(&lock).with_context(|| format!("no job has run in {}", directory.display()))?;
+    let locked =
+        fs::File::open(&lock).with_context(|| format!("no job has run in {}", directory.display()))?;
     if locked.try_lock_shared().is_ok() {
         bail!("no job is running in {}", directory.display());
     }

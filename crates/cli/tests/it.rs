@@ -1,0 +1,8 @@
+//! End-to-end tests: the binary as a user runs it, on real servers.
+
+mod it {
+    mod crash;
+    mod load;
+    mod process;
+    mod types;
+}

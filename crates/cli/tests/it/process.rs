@@ -1,0 +1,92 @@
+//! Owns the `canalis` child process of a test.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use canalis_testkit::{Server, ServerKind};
+
+/// A running `canalis run`. Killed when dropped.
+pub struct Canalis {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Canalis {
+    /// Starts a pipeline with its state and log in `directory`.
+    pub fn start(directory: &Path, pipeline: &str) -> Self {
+        let file = directory.join("pipeline.yaml");
+        std::fs::write(&file, pipeline).unwrap();
+        let log = directory.join("canalis.log");
+        let out = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_canalis"))
+            .args(["run", "--json", "--state-dir"])
+            .arg(directory.join("state"))
+            .arg(&file)
+            .env("CANALIS_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().unwrap())
+            .stderr(out)
+            .spawn()
+            .unwrap();
+        Self { child, log }
+    }
+
+    /// Ends it as a crash would; true when it was still running.
+    pub fn kill9(&mut self) -> bool {
+        let running = self.child.try_wait().unwrap().is_none();
+        // It may end by itself in this very moment.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+        running
+    }
+
+    /// Asks it to drain, and waits.
+    pub fn stop(&mut self) -> ExitStatus {
+        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+
+    /// Waits for its own end.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Everything it has printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Canalis {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+/// A `source` block for tables of a server.
+pub fn source(server: &Server, tables: &str, more: &str) -> String {
+    format!(
+        "source:\n  type: mysql\n  hostname: 127.0.0.1\n  port: {}\n  username: {}\n  password: \"{}\"\n  \
+         tables: {tables}\n{more}",
+        server.port, server.username, server.password
+    )
+}
+
+/// A `sink` block for a server; a PostgreSQL needs the database.
+pub fn sink(server: &Server, database: &str) -> String {
+    let (kind, more) = match server.kind {
+        ServerKind::Postgres => ("postgres", format!("  database: {database}\n")),
+        _ => ("mysql", String::new()),
+    };
+    format!(
+        "sink:\n  type: {kind}\n  hostname: 127.0.0.1\n  port: {}\n  username: {}\n  password: \"{}\"\n{more}",
+        server.port, server.username, server.password
+    )
+}
