@@ -1,1 +1,239 @@
-//! Being built.
+//! Owns turning text of any server character set into UTF-8, equal to what `SELECT` over utf8mb4 gives, or refusing
+//! it. Nothing is ever replaced by a question mark.
+//!
+//! UTF-8 and its subsets pass through after a check. Multi-byte sets are decoded here. For single-byte sets the
+//! server is asked once for its own table of 256 characters.
+
+mod multi_byte;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use canalis_types::{Code, Error, Result};
+use mysql_async::{Conn, prelude::Queryable};
+
+use multi_byte::MultiByte;
+
+/// Text that is not valid in its character set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undecodable;
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text holds bytes that its character set does not have")
+    }
+}
+
+impl std::error::Error for Undecodable {}
+
+/// The characters of a single-byte set; `None` where the set has none.
+type Table = [Option<char>; 256];
+
+/// A character set that can be decoded. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Charset(Form);
+
+#[derive(Debug, Clone)]
+enum Form {
+    Utf8,
+    Utf16 { big_endian: bool },
+    Utf32,
+    MultiByte(&'static MultiByte),
+    SingleByte(Arc<Table>),
+}
+
+impl Charset {
+    /// UTF-8.
+    pub const UTF8: Self = Self(Form::Utf8);
+
+    /// A set that needs no table from the server; `None` for single-byte sets.
+    pub fn known(name: &str) -> Option<Self> {
+        Some(Self(match name {
+            "utf8mb4" | "utf8mb3" | "utf8" | "ascii" => Form::Utf8,
+            "ucs2" | "utf16" => Form::Utf16 { big_endian: true },
+            "utf16le" => Form::Utf16 { big_endian: false },
+            "utf32" => Form::Utf32,
+            _ => Form::MultiByte(multi_byte::find(name)?),
+        }))
+    }
+
+    /// The query that asks the server for the table of a single-byte set: one row with one text of 256 characters.
+    ///
+    /// # Errors
+    /// When the name is none that a server could have; it is put into SQL.
+    pub fn table_query(name: &str) -> Result<String> {
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return Err(unknown(name));
+        }
+        let bytes: String = (0..=255u8).map(|byte| format!("{byte:02X}")).collect();
+        Ok(format!("SELECT CONVERT(_{name} X'{bytes}' USING utf8mb4)"))
+    }
+
+    /// A single-byte set from the server's answer to [`Charset::table_query`].
+    ///
+    /// # Errors
+    /// When the answer does not have a character for each byte.
+    pub fn from_table(name: &str, answer: &str) -> Result<Self> {
+        let characters: Vec<char> = answer.chars().collect();
+        let characters: &[char; 256] = characters.as_slice().try_into().map_err(|_| unknown(name))?;
+        // The server shows a question mark for bytes that stand for nothing.
+        let mut table = characters.map(|character| (character != '?').then_some(character));
+        table[usize::from(b'?')] = Some('?');
+        Ok(Self(Form::SingleByte(Arc::new(table))))
+    }
+
+    /// Whether valid text is already UTF-8.
+    pub fn is_utf8(&self) -> bool {
+        matches!(self.0, Form::Utf8)
+    }
+
+    /// Appends text as UTF-8.
+    ///
+    /// # Errors
+    /// When the bytes are not text of this set; `out` may then hold a part of it.
+    pub fn append(&self, bytes: &[u8], out: &mut String) -> Result<(), Undecodable> {
+        match &self.0 {
+            Form::Utf8 => out.push_str(std::str::from_utf8(bytes).map_err(|_| Undecodable)?),
+            Form::Utf16 { big_endian } => utf16(bytes, *big_endian, out)?,
+            Form::Utf32 => {
+                for unit in bytes.chunks(4) {
+                    let unit: [u8; 4] = unit.try_into().map_err(|_| Undecodable)?;
+                    out.push(char::from_u32(u32::from_be_bytes(unit)).ok_or(Undecodable)?);
+                }
+            }
+            Form::MultiByte(set) => set.append(bytes, out)?,
+            Form::SingleByte(table) => {
+                for byte in bytes {
+                    out.push(table[usize::from(*byte)].ok_or(Undecodable)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The set of this name, asking the server for its table if need be.
+    ///
+    /// # Errors
+    /// When the server does not know the set or the query fails.
+    pub async fn load(conn: &mut Conn, name: &str) -> Result<Self> {
+        if let Some(known) = Self::known(name) {
+            return Ok(known);
+        }
+        let query = Self::table_query(name)?;
+        let answer: Option<String> =
+            conn.query_first(query).await.map_err(|e| unknown(name).with_source(e))?;
+        Self::from_table(name, &answer.unwrap_or_default())
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(Code::SourceEventUnknown, format!("character set {name:?} is not known"))
+}
+
+fn utf16(bytes: &[u8], big_endian: bool, out: &mut String) -> Result<(), Undecodable> {
+    let (units, rest) = bytes.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(Undecodable);
+    }
+    let units = units
+        .iter()
+        .map(|unit| if big_endian { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
+    for character in char::decode_utf16(units) {
+        out.push(character.map_err(|_| Undecodable)?);
+    }
+    Ok(())
+}
+
+/// Sets that were asked for, by name, with the way to ask for more.
+pub struct Charsets {
+    loaded: BTreeMap<String, Charset>,
+}
+
+impl Charsets {
+    /// None asked for yet.
+    pub fn new() -> Self {
+        Self { loaded: BTreeMap::new() }
+    }
+
+    /// The set of this name; `ask` runs a query that gives one text, and is called at most once per set.
+    ///
+    /// # Errors
+    /// Those of `ask`, or that the set is not known.
+    pub fn get(&mut self, name: &str, ask: &mut dyn FnMut(&str) -> Result<String>) -> Result<Charset> {
+        if let Some(found) = Charset::known(name).or_else(|| self.loaded.get(name).cloned()) {
+            return Ok(found);
+        }
+        let loaded = Charset::from_table(name, &ask(&Charset::table_query(name)?)?)?;
+        self.loaded.insert(name.to_owned(), loaded.clone());
+        Ok(loaded)
+    }
+}
+
+impl Default for Charsets {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(set: &Charset, bytes: &[u8]) -> Result<String, Undecodable> {
+        let mut out = String::new();
+        set.append(bytes, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn known_sets_decode() {
+        for (name, bytes, expected) in [
+            ("utf8mb4", "é😀".as_bytes(), "é😀"),
+            ("gbk", b"a\xc4\xe3\xba\xc3", "a你好"),
+            ("gb18030", b"\x94\x39\xda\x33", "💩"),
+            ("big5", b"\xa7\x41", "你"),
+            ("sjis", b"\x82\xa0\xb1", "あｱ"),
+            ("sjis", b"\x81\x60", "\u{301c}"),
+            ("cp932", b"\x81\x60", "\u{ff5e}"),
+            ("ujis", b"\xa4\xa2\x8e\xb1\x8f\xb0\xa1", "あｱ丂"),
+            ("euckr", b"\xb0\xa1", "가"),
+            ("ucs2", b"\x4f\x60", "你"),
+            ("utf16le", b"\x3d\xd8\x00\xde", "😀"),
+            ("utf32", b"\x00\x01\xf6\x00", "😀"),
+        ] {
+            assert_eq!(text(&Charset::known(name).unwrap(), bytes).as_deref(), Ok(expected), "{name}");
+        }
+        assert!(Charset::known("latin1").is_none());
+        assert!(Charset::table_query("x'y").is_err());
+    }
+
+    #[test]
+    fn what_a_set_does_not_have_is_refused() {
+        for (name, bytes) in [
+            ("utf8mb4", &b"\xff"[..]),
+            ("gbk", b"\xc4"),
+            ("utf16", b"\xd8\x00\x00\x41"),
+            ("utf16", b"\x00"),
+            ("utf32", b"\x00\x11\x00\x00"),
+            ("euckr", b"\xff\xff"),
+        ] {
+            assert_eq!(text(&Charset::known(name).unwrap(), bytes), Err(Undecodable), "{name}");
+        }
+        let mut answer: String = (0..128u8).map(char::from).collect();
+        answer.extend(std::iter::repeat_n('?', 127));
+        answer.push('ÿ');
+        let set = Charset::from_table("half", &answer).unwrap();
+        assert_eq!(text(&set, b"a?\xff").as_deref(), Ok("a?ÿ"));
+        assert_eq!(text(&set, b"\x80"), Err(Undecodable));
+        assert!(Charset::from_table("short", "abc").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            for name in ["gbk", "gb2312", "gb18030", "big5", "sjis", "cp932", "ujis", "eucjpms", "euckr", "utf16", "utf32"] {
+                let _ = text(&Charset::known(name).unwrap(), &bytes);
+            }
+        }
+    }
+}
