@@ -148,7 +148,9 @@ fn pieces<'a>(target: &'a str, rule: &RouteRule) -> Result<Vec<Piece<'a>>, Strin
         }
         match found {
             None => {
-                return Err("`$` stands before a group number or {name}; write `\\$` for the character".into());
+                return Err(
+                    "`$` stands before a group number or {name}; write `\\$` for the character".into()
+                );
             }
             Some((index, _)) if index > groups => {
                 return Err(format!("`${index}`: the pattern has {groups} groups"));

@@ -10,9 +10,10 @@ pub(crate) use node::{At, Item, Kind, Mode, Node, Problem, Unit};
 
 use dialect::PipelineDialect;
 use sqlparser::{
-    ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind, Spanned},
+    ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind},
+    keywords::Keyword,
     parser::{Parser, ParserError},
-    tokenizer::Token,
+    tokenizer::{Location, Token, Tokenizer},
 };
 
 /// Names that every table offers beside its columns.
@@ -21,6 +22,8 @@ pub(crate) const METADATA: [&str; 4] =
 
 /// Longest text that is looked at, in bytes.
 const LONGEST: usize = 256 * 1024;
+/// Operators in one text.
+const LONGEST_CHAIN: usize = 2_000;
 /// Nesting that the parser follows.
 const DEEPEST: usize = 60;
 
@@ -44,7 +47,7 @@ pub fn check_filter(text: &str) -> Result<(), String> {
 pub(crate) fn parse_projection(text: &str) -> Result<Vec<Item>, Problem> {
     let text = plain_stars(text);
     let parsed = parse(&text, |parser| parser.parse_projection())?;
-    parsed.into_iter().map(item).collect()
+    parsed.into_iter().map(|i| item(i, &text)).collect()
 }
 
 /// Parses a boolean expression.
@@ -62,10 +65,15 @@ fn parse<T>(text: &str, read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserEr
         return Err(Problem::new(start, format!("the expression is longer than {LONGEST} bytes")));
     }
     let dialect = PipelineDialect;
-    let mut parser = Parser::new(&dialect)
-        .with_recursion_limit(DEEPEST)
-        .try_with_sql(text)
-        .map_err(|e| Problem::from_parser(&e))?;
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|e| Problem::from_parser(&e.into()))?;
+    // Chains of operators become deep trees, which the parser's types take apart by recursion.
+    if let Some(token) = tokens.iter().filter(|t| chains(&t.token)).nth(LONGEST_CHAIN) {
+        let text = format!("more than {LONGEST_CHAIN} operators; use IN (…) or fewer of them");
+        return Err(Problem::new(token.span.start.into(), text));
+    }
+    let mut parser = Parser::new(&dialect).with_recursion_limit(DEEPEST).with_tokens_with_locations(tokens);
     let parsed = read(&mut parser).map_err(|e| Problem::from_parser(&e))?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
@@ -78,7 +86,16 @@ fn parse<T>(text: &str, read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserEr
     Ok(parsed)
 }
 
-fn item(item: SelectItem) -> Result<Item, Problem> {
+/// Whether a token joins operands into a chain.
+fn chains(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => matches!(word.keyword, Keyword::AND | Keyword::OR),
+        Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat => true,
+        _ => false,
+    }
+}
+
+fn item(item: SelectItem, text: &str) -> Result<Item, Problem> {
     match item {
         SelectItem::Wildcard(options) => {
             let at = At::from(options.wildcard_token.0.span.start);
@@ -107,7 +124,10 @@ fn item(item: SelectItem) -> Result<Item, Problem> {
                 Kind::Column(name) => Ok(Item::Column { name, alias: None, at: node.at }),
                 _ => Err(Problem::new(
                     node.at,
-                    format!("`{}` needs a name: write `… AS name` after it", shorten(&expr)),
+                    format!(
+                        "an expression needs a name; write `… AS name` after it: `{}`",
+                        excerpt(text, node.at)
+                    ),
                 )),
             }
         }
@@ -128,9 +148,12 @@ fn item(item: SelectItem) -> Result<Item, Problem> {
     }
 }
 
-fn shorten(expr: &Expr) -> String {
-    let text = expr.to_string();
-    if text.chars().count() <= 60 { text } else { text.chars().take(57).chain("…".chars()).collect() }
+/// The beginning of the text at a place.
+fn excerpt(text: &str, at: At) -> String {
+    let index = |n: u64| usize::try_from(n.saturating_sub(1)).unwrap_or(usize::MAX);
+    let rest: String =
+        text.lines().nth(index(at.line)).unwrap_or_default().chars().skip(index(at.column)).collect();
+    if rest.chars().count() <= 40 { rest } else { rest.chars().take(39).chain("…".chars()).collect() }
 }
 
 /// Replaces `\*`, which YAML users write because a plain scalar cannot begin with a star, by a star. The length stays,
@@ -154,9 +177,54 @@ fn plain_stars(text: &str) -> String {
     out
 }
 
-/// Where an expression begins.
+/// Where an expression begins. Walks along the left edge: the parser's own search would recurse into long chains.
 fn place(expr: &Expr) -> At {
-    At::from(expr.span().start)
+    let mut edge = expr;
+    let start = loop {
+        edge = match edge {
+            Expr::Identifier(name) => break name.span.start,
+            Expr::CompoundIdentifier(parts) => {
+                break parts.first().map(|p| p.span.start).unwrap_or_else(Location::empty);
+            }
+            Expr::Value(value) => break value.span.start,
+            Expr::TypedString(typed) => break typed.value.span.start,
+            Expr::Case { case_token, .. } => break case_token.0.span.start,
+            Expr::Function(function) => {
+                let name = function.name.0.first().and_then(|part| part.as_ident());
+                break name.map(|n| n.span.start).unwrap_or_else(Location::empty);
+            }
+            Expr::Nested(inner)
+            | Expr::IsNull(inner)
+            | Expr::IsNotNull(inner)
+            | Expr::IsUnknown(inner)
+            | Expr::IsNotUnknown(inner)
+            | Expr::IsTrue(inner)
+            | Expr::IsNotTrue(inner)
+            | Expr::IsFalse(inner)
+            | Expr::IsNotFalse(inner)
+            | Expr::IsDistinctFrom(inner, _)
+            | Expr::IsNotDistinctFrom(inner, _) => inner,
+            Expr::BinaryOp { left: inner, .. }
+            | Expr::UnaryOp { expr: inner, .. }
+            | Expr::InList { expr: inner, .. }
+            | Expr::InSubquery { expr: inner, .. }
+            | Expr::Between { expr: inner, .. }
+            | Expr::Like { expr: inner, .. }
+            | Expr::ILike { expr: inner, .. }
+            | Expr::SimilarTo { expr: inner, .. }
+            | Expr::RLike { expr: inner, .. }
+            | Expr::Cast { expr: inner, .. }
+            | Expr::Extract { expr: inner, .. }
+            | Expr::Ceil { expr: inner, .. }
+            | Expr::Floor { expr: inner, .. }
+            | Expr::Position { expr: inner, .. }
+            | Expr::Substring { expr: inner, .. }
+            | Expr::Trim { expr: inner, .. } => inner,
+            Expr::Interval(interval) => &interval.value,
+            _ => break Location::empty(),
+        };
+    };
+    At::from(start)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub struct TableTransform {
     outputs: Vec<Arc<TableSchema>>,
     /// `None` when rows stay as they are.
     work: Option<Work>,
+    is_identity: bool,
 }
 
 /// What became of a batch. Changes of the batch = changes of any one output + `filtered` + `rejected`.
@@ -29,7 +30,8 @@ pub struct Applied {
 
 impl TableTransform {
     pub(crate) fn new(source: Arc<TableSchema>, outputs: Vec<Arc<TableSchema>>, work: Option<Work>) -> Self {
-        Self { source, outputs, work }
+        let is_identity = work.is_none() && outputs.len() == 1 && outputs[0] == source;
+        Self { source, outputs, work, is_identity }
     }
 
     /// Schemas at the sink, one per route target; the source's own id if no route matches.
@@ -39,7 +41,7 @@ impl TableTransform {
 
     /// Whether batches pass untouched, so that applying is a clone without work per row.
     pub fn is_identity(&self) -> bool {
-        self.work.is_none() && self.outputs.len() == 1 && self.outputs[0] == self.source
+        self.is_identity
     }
 
     /// Transforms a batch. Updates stay two neighbouring rows; an update of which only one side passes the filter

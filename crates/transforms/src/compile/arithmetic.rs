@@ -12,7 +12,7 @@ use arrow_buffer::i256;
 use arrow_schema::{ArrowError, DataType};
 use canalis_batch::arrow_type;
 use canalis_types::LogicalType;
-use datafusion_common::arrow::compute::kernels::numeric;
+use datafusion_common::{ScalarValue, arrow::compute::kernels::numeric};
 use datafusion_expr::Operator;
 
 use super::{
@@ -35,13 +35,34 @@ pub(crate) fn arithmetic(operator: Operator, left: Typed, right: Typed, zone: Zo
     let name = operator.to_string();
     let left = as_number(left, &format!("`{name}`"))?;
     let right = as_number(right, &format!("`{name}`"))?;
-    let plan = plan(operator, &left.ty, &right.ty)?;
+    let plan = match (&left.value, &right.ty) {
+        // Changing the sign needs no further digit.
+        (Some(ScalarValue::Int32(Some(0))), ty @ LogicalType::Decimal { .. })
+            if operator == Operator::Minus =>
+        {
+            Plan { left: ty.clone(), right: ty.clone(), result: ty.clone() }
+        }
+        _ => plan(operator, &shape(&left, &right), &shape(&right, &left))?,
+    };
     let left = convert(left, &plan.left, Mode::Strict, zone)?;
     let right = convert(right, &plan.right, Mode::Strict, zone)?;
     let result = plan.result.clone();
     let kernel: Kernel =
         Arc::new(move |arguments, rows| compute(operator, &arguments[0], &arguments[1], rows, &result));
     call(&name, &[left, right], plan.result, Volatility::Pure, kernel)
+}
+
+/// The type that counts for the result: beside a decimal, a whole constant has the digits that it has.
+fn shape(value: &Typed, other: &Typed) -> LogicalType {
+    let digits = match value.value {
+        Some(ScalarValue::Int32(Some(number))) => number.unsigned_abs().checked_ilog10(),
+        Some(ScalarValue::Int64(Some(number))) => number.unsigned_abs().checked_ilog10(),
+        _ => return value.ty.clone(),
+    };
+    if other.family() != Family::Decimal {
+        return value.ty.clone();
+    }
+    decimal(u8::try_from(digits.unwrap_or(0) + 1).unwrap_or(19), 0)
 }
 
 /// Types of an operation.

@@ -7,6 +7,7 @@ use regex::{NoExpand, Regex};
 use super::{
     Function,
     row::{boolean_rows, text_rows},
+    text::fits,
 };
 use crate::compile::{Context, Typed, coerce::as_text};
 
@@ -34,6 +35,10 @@ fn replace(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String
     let by = as_text(arguments.swap_remove(2), context.zone)?;
     let text = as_text(arguments.swap_remove(0), context.zone)?;
     text_rows("REGEXP_REPLACE", &[text, by], LogicalType::Text, move |row| {
-        Ok(Some(regex.replace_all(row.text(0), NoExpand(row.text(1)))))
+        let (text, by) = (row.text(0), row.text(1));
+        if by.len() > 1 {
+            fits(text, regex.find_iter(text).count(), by)?;
+        }
+        Ok(Some(regex.replace_all(text, NoExpand(by))))
     })
 }

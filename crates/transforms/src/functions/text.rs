@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use arrow_array::{ArrayRef, builder::StringBuilder, cast::AsArray};
+use arrow_schema::ArrowError;
 use canalis_types::LogicalType;
 
 use super::{
@@ -212,8 +213,17 @@ fn replace(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
         if part.is_empty() || !text.contains(part) {
             return Ok(Some(text.into()));
         }
+        fits(text, text.matches(part).count(), by)?;
         Ok(Some(text.replace(part, by).into()))
     })
+}
+
+/// Refuses a replacement that would grow without measure, before it is made.
+pub(super) fn fits(text: &str, matches: usize, by: &str) -> Result<(), ArrowError> {
+    if text.len().saturating_add(matches.saturating_mul(by.len())) > LONGEST {
+        return Err(refuse("the resulting text is too long"));
+    }
+    Ok(())
 }
 
 /// Fills up to a length, or cuts to it. NULL for a negative length or an empty filling.

@@ -10,7 +10,7 @@ use super::{At, Kind, Mode, Node, Problem, Unit, place, target::target};
 use crate::functions;
 
 /// Levels of nesting that are followed; a chain of AND, OR or `||` is one level.
-const DEEPEST: usize = 120;
+const DEEPEST: usize = 80;
 
 pub(super) fn lower(expr: &Expr) -> Result<Node, Problem> {
     Lowering { depth: 0 }.node(expr)
@@ -50,7 +50,7 @@ impl Lowering {
             Expr::Identifier(name) => Ok(Kind::Column(name.value.clone())),
             Expr::CompoundIdentifier(parts) => {
                 let name = parts.last().map(|p| p.value.as_str()).unwrap_or_default();
-                Err(at_place(format!("`{expr}` has a qualifier; write the column alone: `{name}`")))
+                Err(at_place(format!("a column has no qualifier here; write it alone: `{name}`")))
             }
             Expr::Value(value) => literal(&value.value).map_err(at_place),
             Expr::TypedString(typed) => {
@@ -240,6 +240,6 @@ fn unknown_unit(word: &str, at: At) -> Problem {
 
 /// The unit of a word in the place of an argument.
 fn unit_of(expr: &Expr, at: At) -> Result<Unit, Problem> {
-    let word = expr.to_string();
-    Unit::parse(&word).ok_or_else(|| unknown_unit(&word, at))
+    let word = if let Expr::Identifier(name) = expr { name.value.as_str() } else { "…" };
+    Unit::parse(word).ok_or_else(|| unknown_unit(word, at))
 }

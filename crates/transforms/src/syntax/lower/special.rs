@@ -62,7 +62,7 @@ impl Lowering {
             Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
                 Err(Problem::new(at, "subqueries are not usable: an expression sees one row"))
             }
-            other => Err(Problem::new(at, format!("`{other}` is not supported in pipeline expressions"))),
+            _ => Err(Problem::new(at, "this form of expression is not supported")),
         }
     }
 
