@@ -9,6 +9,7 @@ mod tls;
 
 pub use dump::{DumpRequest, EventStream};
 pub use packet::PacketStream;
+pub use query::RowPackets;
 
 use std::{
     fmt, io,

@@ -143,7 +143,7 @@ impl ChunkKey {
     }
 
     /// The clauses after the select list that read one chunk.
-    pub(crate) fn from_clause(&self, table: &TableId, chunk: &Chunk) -> String {
+    pub(crate) fn rows_clause(&self, table: &TableId, chunk: &Chunk) -> String {
         let mut conditions = Vec::new();
         if let Some(lower) = &chunk.lower {
             conditions.push(self.above(lower));
@@ -294,7 +294,7 @@ mod tests {
         let border = key.border(&["1".into(), "4142".into()]);
         assert_eq!(border, ["1", "_latin1 X'4142'"]);
         assert_eq!(
-            key.from_clause(id, &chunk(Some(&["1", "_latin1 X'4142'"]), Some(&["2", "_latin1 X'41'"]))),
+            key.rows_clause(id, &chunk(Some(&["1", "_latin1 X'4142'"]), Some(&["2", "_latin1 X'41'"]))),
             "FROM `d`.`t` FORCE INDEX (PRIMARY) \
              WHERE ((`tenant` > 1) OR (`tenant` = 1 AND `id` > _latin1 X'4142')) \
              AND (((`tenant` < 2) OR (`tenant` = 2 AND `id` <= _latin1 X'41')))"
@@ -307,7 +307,7 @@ mod tests {
         let key = ChunkKey::choose(&table, None);
         assert_eq!(key.border(&["80FF".into()]), ["X'80FF'"]);
         assert_eq!(
-            key.from_clause(&table.schema.id, &chunk(None, Some(&["X'80FF'"]))),
+            key.rows_clause(&table.schema.id, &chunk(None, Some(&["X'80FF'"]))),
             "FROM `d`.`t` FORCE INDEX (PRIMARY) WHERE (`k` <= X'80FF')"
         );
     }
@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(ChunkKey::choose(&enumerated, None).names(), ["a"]);
         assert_eq!(
-            ChunkKey::choose(&float, None).from_clause(&float.schema.id, &chunk(None, None)),
+            ChunkKey::choose(&float, None).rows_clause(&float.schema.id, &chunk(None, None)),
             "FROM `d`.`t`"
         );
     }
@@ -341,13 +341,13 @@ mod tests {
         let key = ChunkKey::choose(&table, Some("C"));
         let id = &table.schema.id;
         assert_eq!(
-            key.from_clause(id, &chunk(None, Some(&["7"]))),
+            key.rows_clause(id, &chunk(None, Some(&["7"]))),
             "FROM `d`.`t` WHERE (`c` <= 7 OR `c` IS NULL)"
         );
-        assert_eq!(key.from_clause(id, &chunk(Some(&["7"]), None)), "FROM `d`.`t` WHERE `c` > 7");
+        assert_eq!(key.rows_clause(id, &chunk(Some(&["7"]), None)), "FROM `d`.`t` WHERE `c` > 7");
         assert!(key.walk_statement(id, None, 2).contains("WHERE `c` IS NOT NULL ORDER BY `c` LIMIT 1, 1"));
         // No rows are lost when every value is NULL: the only chunk has no borders.
-        assert_eq!(key.from_clause(id, &chunk(None, None)), "FROM `d`.`t`");
+        assert_eq!(key.rows_clause(id, &chunk(None, None)), "FROM `d`.`t`");
     }
 
     #[test]

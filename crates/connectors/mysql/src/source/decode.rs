@@ -1,13 +1,17 @@
 //! Owns the way of a text result set into column builders: which expression selects a column exactly, and how its
 //! text becomes a value.
 
+use std::sync::Arc;
+
 use canalis_batch::{BatchBuilder, ChangeBatch, ColumnBuilder, ValueError};
 use canalis_connector_api::DeadLetter;
 use canalis_types::{Code, Column, LogicalType, Result, RowKind, TableSchema};
-use mysql_async::{Row, Value};
-use std::sync::Arc;
 
-use crate::{quote, types::TypeText};
+use crate::{
+    binlog::cursor::{Cursor, Decoded},
+    quote,
+    types::TypeText,
+};
 
 /// The expression whose text is exact.
 ///
@@ -73,30 +77,33 @@ impl RowDecoder {
         self.builder.bytes()
     }
 
-    /// Takes one row. A row that does not decode becomes a dead letter, given out by [`RowDecoder::finish`].
-    pub(crate) fn row(&mut self, row: Row) {
-        let values = row.unwrap();
-        let mut bytes = 0;
+    /// Takes one row in its packet form. A row with a value that does not decode becomes a dead letter, given out by
+    /// [`RowDecoder::finish`].
+    ///
+    /// # Errors
+    /// CNL-2006 when the packet is no row of the table.
+    pub(crate) fn row(&mut self, packet: &[u8]) -> Result<()> {
+        let mut cursor = Cursor::new(packet);
         let mut problem: Option<(usize, ValueError)> = None;
-        let columns = self.builder.columns();
-        for (index, (column, value)) in columns.iter_mut().zip(&values).enumerate() {
-            match value {
-                Value::Bytes(text) if problem.is_none() => {
-                    bytes += text.len();
-                    if let Err(why) = append(column, self.cells[index], text) {
+        for (index, (column, cell)) in self.builder.columns().iter_mut().zip(&self.cells).enumerate() {
+            match field(&mut cursor) {
+                Ok(Some(text)) if problem.is_none() => {
+                    if let Err(why) = append(column, *cell, text) {
                         column.append_null();
                         problem = Some((index, why));
                     }
                 }
-                _ => column.append_null(),
+                Ok(_) => column.append_null(),
+                Err(error) => return Err(error.into_error("a row of the snapshot")),
             }
         }
         if let Some((index, why)) = problem {
             let number = u32::try_from(self.builder.len()).unwrap_or(u32::MAX);
-            let letter = letter(self.builder.schema(), index, &why, &values);
+            let letter = letter(self.builder.schema(), index, &why, packet);
             self.refused.push((number, letter));
         }
-        self.builder.end_row(RowKind::Insert, bytes);
+        self.builder.end_row(RowKind::Insert, packet.len());
+        Ok(())
     }
 
     /// Takes out the rows and the dead letters; the decoder is empty then.
@@ -112,14 +119,28 @@ impl RowDecoder {
     }
 }
 
-fn letter(schema: &TableSchema, index: usize, why: &ValueError, values: &[Value]) -> DeadLetter {
-    let text = |value: &Value| match value {
-        Value::Bytes(bytes) => serde_json::Value::String(String::from_utf8_lossy(bytes).into_owned()),
-        _ => serde_json::Value::Null,
-    };
+/// A field of a row in packet form; `None` for NULL.
+#[inline]
+fn field<'a>(cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {
+    if cursor.rest().first() == Some(&0xfb) {
+        cursor.skip(1)?;
+        return Ok(None);
+    }
+    cursor.lenenc_bytes().map(Some)
+}
+
+#[cold]
+fn letter(schema: &TableSchema, index: usize, why: &ValueError, packet: &[u8]) -> DeadLetter {
+    let mut cursor = Cursor::new(packet);
+    let mut values = Vec::new();
+    for _ in &schema.columns {
+        values.push(match field(&mut cursor) {
+            Ok(Some(bytes)) => serde_json::Value::String(String::from_utf8_lossy(bytes).into_owned()),
+            _ => serde_json::Value::Null,
+        });
+    }
     let object = |names: &mut dyn Iterator<Item = (usize, &str)>| {
-        let pairs =
-            names.map(|(i, name)| (name.to_owned(), values.get(i).map_or(serde_json::Value::Null, text)));
+        let pairs = names.map(|(i, name)| (name.to_owned(), values.get(i).cloned().unwrap_or_default()));
         serde_json::Value::Object(pairs.collect())
     };
     let keys = schema.key_indexes();

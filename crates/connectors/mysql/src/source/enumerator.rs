@@ -32,6 +32,7 @@ use crate::{
     ServerInfo,
     catalog::{self, Match, Table},
     options::{SourceOptions, StartupMode},
+    wire::Connection,
 };
 
 /// How often structures are read again when they change while the view opens.
@@ -80,7 +81,7 @@ impl Enumerator {
                     views::open(&options, &info, ctx.parallelism, exactness(ctx, before.iter())).await?;
                 (views.sessions, views.place)
             } else {
-                (Vec::new(), Some(start::place(&server, &mut conn, &options.startup).await?))
+                (Vec::new(), Some(start::place(&server, &mut conn, &options).await?))
             };
             // The structure that was the same before and after is the structure at the place.
             let after = load_all(&options, &info, &mut conn, &matches).await?;
@@ -172,7 +173,7 @@ impl Enumerator {
         options: SourceOptions,
         info: ServerInfo,
         names: NameCase,
-        sessions: Vec<Conn>,
+        sessions: Vec<Connection>,
         mut state: State,
         cuts: Vec<Position>,
     ) -> Self {

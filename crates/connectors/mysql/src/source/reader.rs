@@ -76,7 +76,6 @@ impl Reader {
             Error::new(Code::StateIncompatible, format!("split {} is of no captured table", split.id))
         })?;
         ChunkReader::start(ChunkRequest {
-            endpoint: self.shared.options.endpoint.clone(),
             sessions: self.shared.sessions.clone(),
             table,
             chunk,

@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
-use canalis_types::Result;
+use canalis_types::{Error, Result};
 use mysql_async::{Conn, prelude::Queryable};
 
-use crate::{Endpoint, Flavor, ServerInfo, options::SourceOptions, server_info};
+use crate::{
+    Endpoint, Flavor, ServerInfo,
+    options::SourceOptions,
+    server_info,
+    wire::{Connection, TlsMode},
+};
+
+/// Longest silence of a session while it reads a chunk.
+const SILENCE: Duration = Duration::from_secs(3600);
 
 /// Settings under which values and keys read the same on every server: no padding or quoting modes, no limits on
 /// time, no limits on rows. A setting that a version does not know is left out by flavour.
@@ -53,4 +61,44 @@ async fn try_connect(endpoint: &Endpoint) -> Result<(Conn, ServerInfo)> {
         conn.query_drop(*setting).await.map_err(|e| endpoint.error("setting up a session", e))?;
     }
     Ok((conn, info))
+}
+
+/// Opens sessions for reading chunks. They are blocking: their rows are taken out of the read buffer on threads of
+/// their own.
+///
+/// # Errors
+/// Unreachable or access denied.
+pub(crate) async fn connect_readers(
+    endpoint: &Endpoint,
+    flavor: Flavor,
+    count: usize,
+) -> Result<Vec<Connection>> {
+    let endpoint = endpoint.clone();
+    on_a_thread(move || {
+        let mut sessions = Vec::with_capacity(count);
+        for _ in 0..count {
+            let doing = || format!("opening a snapshot session at {}", endpoint.address());
+            let mut session = Connection::connect(&endpoint, TlsMode::default(), SILENCE)
+                .map_err(|e| e.into_error(doing()))?;
+            for setting in
+                ["SET NAMES utf8mb4", "SET time_zone = '+00:00'", "SET SESSION net_write_timeout = 3600"]
+                    .iter()
+                    .chain(settings(flavor))
+            {
+                session.query(setting).map_err(|e| e.into_error(doing()))?;
+            }
+            sessions.push(session);
+        }
+        Ok(sessions)
+    })
+    .await
+}
+
+/// Runs blocking work on a thread that may block.
+pub(crate) async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| Error::internal("blocking work did not end").with_source(e))?
 }

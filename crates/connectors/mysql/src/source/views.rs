@@ -10,11 +10,18 @@
 use std::time::{Duration, Instant};
 
 use canalis_types::{Code, Error, ErrorKind, Result};
-use futures::future::try_join_all;
-use mysql_async::{Conn, prelude::Queryable};
+use mysql_async::Conn;
 
-use super::{place::BinlogServer, session::connect};
-use crate::{Flavor, ServerInfo, binlog::BinlogPosition, options::SourceOptions};
+use super::{
+    place::BinlogServer,
+    session::{connect, connect_readers, on_a_thread},
+};
+use crate::{
+    Flavor, ServerInfo,
+    binlog::BinlogPosition,
+    options::SourceOptions,
+    wire::{Connection, WireError},
+};
 
 /// Tries with one number of sessions before fewer are taken.
 const TRIES: u32 = 60;
@@ -40,7 +47,7 @@ pub(crate) enum Exactness {
 
 /// Sessions that see the same.
 pub(crate) struct Views {
-    pub sessions: Vec<Conn>,
+    pub sessions: Vec<Connection>,
     /// What they see: everything before this place. None when the server keeps no binlog.
     pub place: Option<BinlogPosition>,
 }
@@ -55,13 +62,12 @@ pub(crate) async fn open(
     wanted: usize,
     exactness: Exactness,
 ) -> Result<Views> {
-    let opener = Opener { options, server: BinlogServer { endpoint: &options.endpoint, info } };
+    let opener = Opener { server: BinlogServer { endpoint: &options.endpoint, info } };
     let (mut control, _) = connect(options).await?;
     let logs = opener.server.variable(&mut control, "log_bin").await?;
     let has_binlog = logs.is_some_and(|value| value.eq_ignore_ascii_case("on") || value == "1");
     let wanted = if has_binlog { wanted.clamp(1, options.sessions) } else { 1 };
-    let connected = try_join_all((0..wanted).map(|_| connect(options))).await?;
-    let mut sessions: Vec<Conn> = connected.into_iter().map(|(conn, _)| conn).collect();
+    let mut sessions = connect_readers(&options.endpoint, info.flavor, wanted).await?;
     let place = if !has_binlog {
         opener.start_all(&mut sessions).await?;
         None
@@ -79,29 +85,34 @@ pub(crate) async fn open(
 }
 
 struct Opener<'a> {
-    options: &'a SourceOptions,
     server: BinlogServer<'a>,
 }
 
 impl Opener<'_> {
-    async fn start_all(&self, sessions: &mut [Conn]) -> Result<()> {
-        // Opening a transaction ends the one before.
-        let start = |conn| self.command(conn, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY");
-        try_join_all(sessions.iter_mut().map(start)).await.map(drop)
-    }
-
-    async fn command(&self, conn: &mut Conn, statement: &str) -> Result<()> {
-        conn.query_drop(statement)
-            .await
-            .map_err(|e| self.options.endpoint.error("opening a consistent view", e))
+    /// Opens the view of every session anew, as close together as can be: all are told before any has answered.
+    async fn start_all(&self, sessions: &mut Vec<Connection>) -> Result<()> {
+        fn start(sessions: &mut [Connection]) -> Result<(), WireError> {
+            for session in sessions.iter_mut() {
+                // It ends the transaction before.
+                session.send_query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
+            }
+            for session in sessions {
+                session.rows()?;
+            }
+            Ok(())
+        }
+        blocking(sessions, "opening a consistent view", start).await
     }
 
     /// Every session tells its own place; tries until all are the same, with fewer sessions as time goes by.
-    async fn mariadb(&self, control: &mut Conn, sessions: &mut Vec<Conn>) -> Result<BinlogPosition> {
+    async fn mariadb(&self, control: &mut Conn, sessions: &mut Vec<Connection>) -> Result<BinlogPosition> {
         let mut tries = 0;
         loop {
             self.start_all(sessions).await?;
-            let places = try_join_all(sessions.iter_mut().map(|conn| self.view_place(conn))).await?;
+            let places = blocking(sessions, "asking for the place of a view", |sessions| {
+                sessions.iter_mut().map(view_place).collect::<Result<Vec<_>, WireError>>()
+            })
+            .await?;
             if let [first, rest @ ..] = places.as_slice()
                 && rest.iter().all(|place| place == first)
             {
@@ -114,27 +125,10 @@ impl Opener<'_> {
         }
     }
 
-    async fn view_place(&self, conn: &mut Conn) -> Result<(String, u64)> {
-        let rows: Vec<(String, String)> = conn
-            .query("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'")
-            .await
-            .map_err(|e| self.options.endpoint.error("asking for the place of a view", e))?;
-        let value =
-            |name: &str| rows.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.clone());
-        match (value("binlog_snapshot_file"), value("binlog_snapshot_position").and_then(|p| p.parse().ok()))
-        {
-            (Some(file), Some(offset)) if !file.is_empty() => Ok((file, offset)),
-            _ => Err(Error::new(
-                Code::SourceMisconfigured,
-                "the server does not tell the binlog position of a consistent snapshot",
-            )),
-        }
-    }
-
     async fn mysql(
         &self,
         control: &mut Conn,
-        sessions: &mut Vec<Conn>,
+        sessions: &mut Vec<Connection>,
         exactness: Exactness,
     ) -> Result<BinlogPosition> {
         let begun = Instant::now();
@@ -185,7 +179,7 @@ impl Opener<'_> {
     async fn try_gtid(
         &self,
         control: &mut Conn,
-        sessions: &mut [Conn],
+        sessions: &mut Vec<Connection>,
         settled: &mut Settled,
     ) -> Result<Found> {
         let executed = self.server.variable(control, "gtid_executed").await?.unwrap_or_default();
@@ -224,7 +218,7 @@ impl Opener<'_> {
     async fn try_quiet(
         &self,
         control: &mut Conn,
-        sessions: &mut [Conn],
+        sessions: &mut Vec<Connection>,
         settled: &mut Settled,
     ) -> Result<Found> {
         let before = self.server.end(control).await?;
@@ -234,6 +228,39 @@ impl Opener<'_> {
         let old = settled.advance(&after);
         let place = |(file, offset): (String, u64)| BinlogPosition::new(file, offset);
         Ok(if before == after { Found::Exact(place(after)) } else { Found::AtOrBefore(place(old)) })
+    }
+}
+
+/// Runs blocking work on all sessions.
+async fn blocking<T: Send + 'static>(
+    sessions: &mut Vec<Connection>,
+    doing: &'static str,
+    work: fn(&mut [Connection]) -> Result<T, WireError>,
+) -> Result<T> {
+    let mut taken = std::mem::take(sessions);
+    let (taken, answer) = on_a_thread(move || {
+        let answer = work(&mut taken);
+        Ok((taken, answer))
+    })
+    .await?;
+    *sessions = taken;
+    answer.map_err(|e| e.into_error(doing))
+}
+
+/// What MariaDB tells of the session's own view.
+fn view_place(session: &mut Connection) -> Result<(String, u64), WireError> {
+    let rows = session.query("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'")?;
+    let value = |name: &str| {
+        rows.iter().find_map(|row| match row.as_slice() {
+            [Some(key), Some(value)] if key.eq_ignore_ascii_case(name) => Some(value.clone()),
+            _ => None,
+        })
+    };
+    match (value("binlog_snapshot_file"), value("binlog_snapshot_position").and_then(|p| p.parse().ok())) {
+        (Some(file), Some(offset)) if !file.is_empty() => Ok((file, offset)),
+        _ => Err(WireError::Protocol(
+            "the server does not tell the binlog position of a consistent snapshot".to_owned(),
+        )),
     }
 }
 

@@ -1,5 +1,9 @@
 //! Owns queries with small results.
 
+mod rows;
+
+pub use rows::RowPackets;
+
 use super::{Connection, PacketStream, WireError};
 use crate::binlog::cursor::{Cursor, DecodeError};
 

@@ -73,6 +73,36 @@ async fn streams_begin_where_the_mode_says() {
 }
 
 #[tokio::test]
+async fn a_time_begins_with_the_first_transaction_at_or_after_it() {
+    for server in servers() {
+        let database = server.create_database("src_time").await;
+        let mut conn = server.mysql().await;
+        execute(server, &database, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"])
+            .await;
+        let now: u64 = conn.query_first("SELECT UNIX_TIMESTAMP()").await.unwrap().unwrap();
+        conn.query_drop(format!("DO SLEEP(GREATEST(0, {} - UNIX_TIMESTAMP(NOW(6))))", now + 2))
+            .await
+            .unwrap();
+        conn.query_drop("FLUSH BINARY LOGS").await.unwrap();
+        execute(
+            server,
+            &database,
+            &["INSERT INTO t VALUES (2)", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (3)"],
+        )
+        .await;
+        let time = ((now + 1) * 1000).to_string();
+        let source = source(
+            server,
+            &database,
+            &[("scan.startup.mode", "timestamp"), ("scan.startup.timestamp-millis", &time)],
+        );
+        let mut run = Run::begin(&*source).await;
+        assert!(run.chunk().await.is_none());
+        assert_eq!(ids(run.stream(2).await), ["2", "3"], "on {server}");
+    }
+}
+
+#[tokio::test]
 async fn positions_that_the_server_does_not_have_are_lost() {
     for server in servers() {
         let database = server.create_database("src_lost").await;
