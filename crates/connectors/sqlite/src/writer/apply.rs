@@ -1,0 +1,350 @@
+//! Owns putting rows into tables inside an open transaction, row by row through prepared statements. A row that
+//! SQLite refuses leaves no trace and becomes a dead letter.
+
+use std::collections::HashMap;
+
+use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
+use canalis_connector_api::DeadLetter;
+use canalis_types::{Code, Error, Position, Result};
+use rusqlite::{
+    CachedStatement, Connection, Row,
+    types::{ToSqlOutput, Value, ValueRef},
+};
+
+use super::{
+    Window,
+    fold::{Changes, changes},
+};
+use crate::{
+    cell::value,
+    error::{is_unique_violation, row_reason, to_error},
+    target::Target,
+};
+
+/// Up to this many images are looked for one by one; more by one pass over the table.
+const SINGLE_DELETES: usize = 8;
+
+/// Why a row was not written.
+enum Failure {
+    /// Its own fault.
+    Row {
+        reason: String,
+        /// Whether another row holds the same unique value.
+        unique: bool,
+    },
+    /// The database's.
+    Fatal(Error),
+}
+
+/// Puts in the rows of a bounded split.
+pub fn rows(connection: &Connection, target: &Target, batch: &ChangeBatch) -> Result<Vec<DeadLetter>> {
+    let batches = std::slice::from_ref(batch);
+    let count = u32::try_from(batch.num_rows()).unwrap_or(u32::MAX);
+    let all: Vec<RowRef> = (0..count).map(|row| RowRef { batch: 0, row }).collect();
+    Session { connection, target, batches, position: None }.put(&all)
+}
+
+/// Applies windows of changes.
+pub fn windows(
+    connection: &Connection,
+    windows: &[Window],
+    position: Option<&Position>,
+) -> Result<Vec<DeadLetter>> {
+    let mut letters = Vec::new();
+    for Window { target, batches } in windows {
+        let session = Session { connection, target, batches, position };
+        match changes(target, batches)? {
+            Changes::Keyed { deletes, upserts } => {
+                letters.extend(session.delete_keys(&deletes)?);
+                letters.extend(session.put(&upserts)?);
+            }
+            Changes::Images { deletes, inserts } => {
+                session.delete_images(&deletes)?;
+                letters.extend(session.put(&inserts)?);
+            }
+        }
+    }
+    Ok(letters)
+}
+
+struct Session<'a> {
+    connection: &'a Connection,
+    target: &'a Target,
+    batches: &'a [ChangeBatch],
+    position: Option<&'a Position>,
+}
+
+impl Session<'_> {
+    /// Inserts rows, or overwrites them by key.
+    fn put(&self, rows: &[RowRef]) -> Result<Vec<DeadLetter>> {
+        let all: Vec<usize> = (0..self.target.columns.len()).collect();
+        let mut insert = self.statement(&self.target.upsert)?;
+        let replaces = self.target.has_key() && !self.target.arbiter;
+        let mut delete = if replaces { Some(self.statement(&self.target.delete)?) } else { None };
+        let mut letters = Vec::new();
+        let mut again = Vec::new();
+        for at in rows {
+            let outcome = match &mut delete {
+                // Without an index over the key: an undo is needed when the new row is refused.
+                Some(delete) => self.replace(*at, delete, &mut insert)?,
+                None => self.run(&mut insert, &all, *at),
+            };
+            match outcome {
+                Ok(()) => {}
+                // A unique value may have moved from row to row: such rows are replaced together.
+                Err(Failure::Row { unique: true, .. }) if self.target.has_key() => again.push(*at),
+                Err(Failure::Row { reason, .. }) => letters.push(self.letter(*at, reason)),
+                Err(Failure::Fatal(error)) => return Err(error),
+            }
+        }
+        letters.extend(self.replace_together(again)?);
+        Ok(letters)
+    }
+
+    fn replace(
+        &self,
+        at: RowRef,
+        delete: &mut CachedStatement<'_>,
+        insert: &mut CachedStatement<'_>,
+    ) -> Result<Result<(), Failure>> {
+        let all: Vec<usize> = (0..self.target.columns.len()).collect();
+        self.control("SAVEPOINT canalis_row")?;
+        let outcome = match self.run(delete, &self.target.key, at) {
+            Ok(()) => self.run(insert, &all, at),
+            failed => failed,
+        };
+        if outcome.is_err() {
+            self.control("ROLLBACK TO canalis_row")?;
+        }
+        self.control("RELEASE canalis_row")?;
+        Ok(outcome)
+    }
+
+    /// Removes the old rows of all keys, then adds the new ones. When some cannot be added everything is undone and
+    /// done again without them, so that their old rows stay.
+    fn replace_together(&self, mut rows: Vec<RowRef>) -> Result<Vec<DeadLetter>> {
+        let all: Vec<usize> = (0..self.target.columns.len()).collect();
+        let mut letters = Vec::new();
+        while !rows.is_empty() {
+            let mut bad = Vec::new();
+            self.control("SAVEPOINT canalis_all")?;
+            let mut delete = self.statement(&self.target.delete)?;
+            for at in &rows {
+                self.note(*at, self.run(&mut delete, &self.target.key, *at), &mut bad)?;
+            }
+            let mut insert = self.statement(&self.target.insert)?;
+            for at in &rows {
+                self.note(*at, self.run(&mut insert, &all, *at), &mut bad)?;
+            }
+            if !bad.is_empty() {
+                self.control("ROLLBACK TO canalis_all")?;
+            }
+            self.control("RELEASE canalis_all")?;
+            if bad.is_empty() {
+                break;
+            }
+            rows.retain(|at| !bad.iter().any(|(b, _)| b == at));
+            letters.extend(bad.into_iter().map(|(at, reason)| self.letter(at, reason)));
+        }
+        Ok(letters)
+    }
+
+    fn note(&self, at: RowRef, outcome: Result<(), Failure>, bad: &mut Vec<(RowRef, String)>) -> Result<()> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Failure::Row { reason, .. }) => {
+                bad.push((at, reason));
+                Ok(())
+            }
+            Err(Failure::Fatal(error)) => Err(error),
+        }
+    }
+
+    /// Deletes by key. A key that cannot be stored is in no row, so its removal is done.
+    fn delete_keys(&self, rows: &[RowRef]) -> Result<Vec<DeadLetter>> {
+        let mut statement = self.statement(&self.target.delete)?;
+        let mut letters = Vec::new();
+        for at in rows {
+            if self.values(&self.target.key, *at).is_err() {
+                continue;
+            }
+            match self.run(&mut statement, &self.target.key, *at) {
+                Ok(()) => {}
+                Err(Failure::Row { reason, .. }) => letters.push(self.letter(*at, reason)),
+                Err(Failure::Fatal(error)) => return Err(error),
+            }
+        }
+        Ok(letters)
+    }
+
+    /// Deletes one row per image. An image that cannot be stored is in no row, so its removal is done.
+    fn delete_images(&self, rows: &[RowRef]) -> Result<()> {
+        let all: Vec<usize> = (0..self.target.columns.len()).collect();
+        if rows.len() <= SINGLE_DELETES || !self.target.keeps_class {
+            let mut statement = self.statement(&self.target.delete_image)?;
+            for at in rows {
+                match self.run(&mut statement, &all, *at) {
+                    Ok(()) | Err(Failure::Row { .. }) => {}
+                    Err(Failure::Fatal(error)) => return Err(error),
+                }
+            }
+            return Ok(());
+        }
+        let mut wanted: HashMap<Vec<u8>, u64> = HashMap::with_capacity(rows.len());
+        let mut left = 0u64;
+        for at in rows {
+            if let Ok(values) = self.values(&all, *at) {
+                let mut image = Vec::new();
+                for value in &values {
+                    encode(as_ref(value), &mut image);
+                }
+                *wanted.entry(image).or_default() += 1;
+                left += 1;
+            }
+        }
+        let doing = format!("looking for rows of `{}`", self.target.id.table);
+        let fail = |e| to_error(&doing, e);
+        let mut found: Vec<i64> = Vec::new();
+        {
+            let mut scan = self.statement(&self.target.scan)?;
+            let mut cursor = scan.query([]).map_err(fail)?;
+            let mut image = Vec::new();
+            while left > 0 {
+                let Some(row) = cursor.next().map_err(fail)? else { break };
+                image.clear();
+                read(row, all.len(), &mut image).map_err(fail)?;
+                if let Some(copies) = wanted.get_mut(image.as_slice()).filter(|copies| **copies > 0) {
+                    *copies -= 1;
+                    left -= 1;
+                    found.push(row.get(0).map_err(fail)?);
+                }
+            }
+        }
+        let mut delete = self.statement(&self.target.delete_rowid)?;
+        for rowid in found {
+            delete.execute([rowid]).map_err(fail)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        let doing = || format!("preparing to write into `{}`", self.target.id.table);
+        self.connection.prepare_cached(sql).map_err(|e| to_error(&doing(), e))
+    }
+
+    fn control(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(|e| to_error(sql, e))
+    }
+
+    /// The values of some columns, or why one cannot be stored.
+    fn values(&self, columns: &[usize], at: RowRef) -> Result<Vec<ToSqlOutput<'_>>, String> {
+        let (batch, row) = self.place(at);
+        let mut values = Vec::with_capacity(columns.len());
+        for index in columns {
+            let column = &self.target.columns[*index];
+            let array = batch.rows().column(column.source);
+            values.push(
+                value(array, &column.ty, column.storage, row)
+                    .map_err(|reason| format!("column `{}`: {reason}", column.name))?,
+            );
+        }
+        Ok(values)
+    }
+
+    fn run(&self, statement: &mut CachedStatement<'_>, columns: &[usize], at: RowRef) -> Result<(), Failure> {
+        let (batch, row) = self.place(at);
+        let fatal = |e| Failure::Fatal(to_error(&format!("writing into `{}`", self.target.id.table), e));
+        for (place, index) in columns.iter().enumerate() {
+            let column = &self.target.columns[*index];
+            let array = batch.rows().column(column.source);
+            let value = value(array, &column.ty, column.storage, row).map_err(|reason| Failure::Row {
+                reason: format!("column `{}`: {reason}", column.name),
+                unique: false,
+            })?;
+            match statement.raw_bind_parameter(place + 1, value) {
+                Ok(()) => {}
+                Err(error) => match row_reason(&error) {
+                    Some(reason) => {
+                        let reason = format!("column `{}`: {reason}", column.name);
+                        return Err(Failure::Row { reason, unique: false });
+                    }
+                    None => return Err(fatal(error)),
+                },
+            }
+        }
+        match statement.raw_execute() {
+            Ok(_) => Ok(()),
+            Err(error) => match row_reason(&error) {
+                Some(reason) => Err(Failure::Row { reason, unique: is_unique_violation(&error) }),
+                None => Err(fatal(error)),
+            },
+        }
+    }
+
+    fn place(&self, at: RowRef) -> (&ChangeBatch, usize) {
+        // Both are indexes of things in memory.
+        let batch = usize::try_from(at.batch).unwrap_or(usize::MAX);
+        (&self.batches[batch], usize::try_from(at.row).unwrap_or(usize::MAX))
+    }
+
+    fn letter(&self, at: RowRef, reason: String) -> DeadLetter {
+        let (batch, row) = self.place(at);
+        let schema = batch.schema();
+        let mut key = serde_json::Map::new();
+        for index in schema.key_indexes() {
+            let column = &schema.columns[index];
+            key.insert(column.name.clone(), cell_to_json(batch.rows().column(index), &column.ty, row));
+        }
+        DeadLetter {
+            table: schema.id.clone(),
+            kind: batch.kinds()[row],
+            key: if key.is_empty() { serde_json::Value::Null } else { serde_json::Value::Object(key) },
+            payload: row_to_json(batch.rows(), schema, row),
+            code: Code::RowRefused,
+            reason,
+            position: self.position.cloned(),
+        }
+    }
+}
+
+fn as_ref<'a>(value: &'a ToSqlOutput<'_>) -> ValueRef<'a> {
+    match value {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => value_ref(value),
+        // Our own values are of these two kinds.
+        _ => ValueRef::Null,
+    }
+}
+
+fn value_ref(value: &Value) -> ValueRef<'_> {
+    match value {
+        Value::Null => ValueRef::Null,
+        Value::Integer(number) => ValueRef::Integer(*number),
+        Value::Real(number) => ValueRef::Real(*number),
+        Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        Value::Blob(bytes) => ValueRef::Blob(bytes),
+    }
+}
+
+fn read(row: &Row<'_>, columns: usize, out: &mut Vec<u8>) -> rusqlite::Result<()> {
+    for index in 1..=columns {
+        encode(row.get_ref(index)?, out);
+    }
+    Ok(())
+}
+
+/// Appends a value so that equal bytes mean the same value of the same storage class. Zero has no sign in SQLite.
+fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) {
+    let mut sized = |tag: u8, bytes: &[u8]| {
+        out.push(tag);
+        out.extend_from_slice(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+        out.extend_from_slice(bytes);
+    };
+    match value {
+        ValueRef::Null => out.push(0),
+        ValueRef::Integer(number) => sized(1, &number.to_le_bytes()),
+        ValueRef::Real(number) => sized(2, &(number + 0.0).to_bits().to_le_bytes()),
+        ValueRef::Text(text) => sized(3, text),
+        ValueRef::Blob(bytes) => sized(4, bytes),
+    }
+}
