@@ -200,17 +200,18 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)?;
+        let mut whole = format!("{}: {}", self.code, self.message);
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
             let text = error.to_string();
             // Drivers often repeat their cause in their own text.
-            if !self.message.contains(&text) {
-                write!(f, ": {text}")?;
+            if !whole.contains(&text) {
+                whole.push_str(": ");
+                whole.push_str(&text);
             }
             cause = error.source();
         }
-        Ok(())
+        f.write_str(&whole)
     }
 }
 
