@@ -90,6 +90,10 @@ struct Master<'a> {
     stream_ends: BTreeMap<String, usize>,
     waiting: VecDeque<(usize, oneshot::Sender<NextSplit>)>,
     working: BTreeSet<usize>,
+    /// Last counts of readers that have ended.
+    done: BTreeMap<usize, Ledger>,
+    /// A checkpoint that waits until readers which have left say their last counts.
+    due: Option<AfterBarrier>,
     taking: Option<Taking>,
     pending_savepoints: Vec<oneshot::Sender<Result<std::path::PathBuf>>>,
     stopping: bool,
@@ -190,6 +194,8 @@ pub(crate) async fn run(
         running: BTreeMap::new(),
         stream_ends: BTreeMap::new(),
         waiting: VecDeque::new(),
+        done: BTreeMap::new(),
+        due: None,
         taking: None,
         pending_savepoints: Vec::new(),
         stopping: false,
@@ -392,8 +398,12 @@ impl Master<'_> {
                 // The reader may have failed meanwhile; then its failure follows.
                 let _ = done.send(());
             }
-            ToMaster::ReaderDone(reader) => {
+            ToMaster::ReaderDone(reader, counts) => {
                 self.working.remove(&reader);
+                self.done.insert(reader, counts);
+                if let Some(after) = self.due.take() {
+                    self.begin_checkpoint(after).await?;
+                }
                 if self.working.is_empty() && !self.stopping {
                     self.complete_snapshot().await?;
                     self.begin_checkpoint(AfterBarrier::Stop).await?;
@@ -480,6 +490,12 @@ impl Master<'_> {
             // One at a time; a stop or savepoint that comes meanwhile follows when it is complete.
             return Ok(());
         }
+        if self.stream_reader.is_some_and(|reader| self.working.iter().any(|r| *r != reader)) {
+            if self.due != Some(AfterBarrier::Stop) {
+                self.due = Some(after);
+            }
+            return Ok(());
+        }
         let barrier = Barrier { epoch: self.checkpoint.epoch + 1, after };
         let mut expect_readers = BTreeSet::new();
         for (reader, sender) in &self.barriers {
@@ -507,6 +523,14 @@ impl Master<'_> {
             return Ok(None);
         }
         let taking = self.taking.take().expect("just seen");
+        let mut ledger = self.base.clone();
+        ledger.add(&taking.counts);
+        for (reader, counts) in &self.done {
+            if !taking.readers.contains_key(reader) {
+                ledger.add(counts);
+            }
+        }
+        ledger.verify()?;
         let mut running = self.running.clone();
         let mut stream_position = None;
         for split in taking.readers.into_values().flatten() {
@@ -520,9 +544,6 @@ impl Master<'_> {
         for split in running.values_mut() {
             split.retried = true;
         }
-        let mut ledger = self.base.clone();
-        ledger.add(&taking.counts);
-        ledger.verify()?;
         let stopped = taking.barrier.after == AfterBarrier::Stop;
         let finished = stopped && !self.stopping && self.running.is_empty();
         self.checkpoint.epoch = taking.barrier.epoch;

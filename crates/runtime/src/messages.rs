@@ -83,8 +83,8 @@ pub enum ToMaster {
     },
     /// A change of structure is to be carried out at the sink; every writer has committed.
     SchemaChange(Box<SchemaChange>, oneshot::Sender<()>),
-    /// A reader has no more work and is gone.
-    ReaderDone(usize),
+    /// A reader has no more work; the counts are its last ones.
+    ReaderDone(usize, Ledger),
     /// A task failed; the attempt is over.
     Failed(Error),
 }

@@ -84,7 +84,7 @@ impl ReaderTask {
             feeds_all: false,
         };
         let end = match self.work(&mut state).await {
-            Ok(()) => ToMaster::ReaderDone(self.index),
+            Ok(()) => ToMaster::ReaderDone(self.index, state.counts.clone()),
             Err(error) => ToMaster::Failed(error),
         };
         // The master may be gone already; then nobody needs the message.
