@@ -1,17 +1,19 @@
 //! Owns turning text of any server character set into UTF-8, equal to what `SELECT` over utf8mb4 gives, or refusing
 //! it. Nothing is ever replaced by a question mark.
 //!
-//! UTF-8 and its subsets pass through after a check. Multi-byte sets are decoded here. For single-byte sets the
-//! server is asked once for its own table of 256 characters.
+//! UTF-8 and its subsets pass through after a check, and the multi-byte sets whose tables are the common ones are
+//! decoded here. For all others the server is asked once for its own table.
 
 mod multi_byte;
+mod table;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use canalis_types::{Code, Error, Result};
-use mysql_async::{Conn, prelude::Queryable};
+use mysql_async::{Conn, Row, Value, prelude::Queryable};
 
 use multi_byte::MultiByte;
+use table::{Request, Table};
 
 /// Text that is not valid in its character set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +27,6 @@ impl fmt::Display for Undecodable {
 
 impl std::error::Error for Undecodable {}
 
-/// The characters of a single-byte set; `None` where the set has none.
-type Table = [Option<char>; 256];
-
 /// A character set that can be decoded. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Charset(Form);
@@ -38,14 +37,14 @@ enum Form {
     Utf16 { big_endian: bool },
     Utf32,
     MultiByte(&'static MultiByte),
-    SingleByte(Arc<Table>),
+    Asked(Arc<Table>),
 }
 
 impl Charset {
     /// UTF-8.
     pub const UTF8: Self = Self(Form::Utf8);
 
-    /// A set that needs no table from the server; `None` for single-byte sets.
+    /// A set that needs no table from the server; `None` for the others.
     pub fn known(name: &str) -> Option<Self> {
         Some(Self(match name {
             "utf8mb4" | "utf8mb3" | "utf8" | "ascii" => Form::Utf8,
@@ -54,31 +53,6 @@ impl Charset {
             "utf32" => Form::Utf32,
             _ => Form::MultiByte(multi_byte::find(name)?),
         }))
-    }
-
-    /// The query that asks the server for the table of a single-byte set: one row with one text of 256 characters.
-    ///
-    /// # Errors
-    /// When the name is none that a server could have; it is put into SQL.
-    pub fn table_query(name: &str) -> Result<String> {
-        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(unknown(name));
-        }
-        let bytes: String = (0..=255u8).map(|byte| format!("{byte:02X}")).collect();
-        Ok(format!("SELECT CONVERT(_{name} X'{bytes}' USING utf8mb4)"))
-    }
-
-    /// A single-byte set from the server's answer to [`Charset::table_query`].
-    ///
-    /// # Errors
-    /// When the answer does not have a character for each byte.
-    pub fn from_table(name: &str, answer: &str) -> Result<Self> {
-        let characters: Vec<char> = answer.chars().collect();
-        let characters: &[char; 256] = characters.as_slice().try_into().map_err(|_| unknown(name))?;
-        // The server shows a question mark for bytes that stand for nothing.
-        let mut table = characters.map(|character| (character != '?').then_some(character));
-        table[usize::from(b'?')] = Some('?');
-        Ok(Self(Form::SingleByte(Arc::new(table))))
     }
 
     /// Whether valid text is already UTF-8.
@@ -101,11 +75,7 @@ impl Charset {
                 }
             }
             Form::MultiByte(set) => set.append(bytes, out)?,
-            Form::SingleByte(table) => {
-                for byte in bytes {
-                    out.push(table[usize::from(*byte)].ok_or(Undecodable)?);
-                }
-            }
+            Form::Asked(table) => table.append(bytes, out)?,
         }
         Ok(())
     }
@@ -118,10 +88,16 @@ impl Charset {
         if let Some(known) = Self::known(name) {
             return Ok(known);
         }
-        let query = Self::table_query(name)?;
-        let answer: Option<String> =
-            conn.query_first(query).await.map_err(|e| unknown(name).with_source(e))?;
-        Self::from_table(name, &answer.unwrap_or_default())
+        let mut request = Request::new(name)?;
+        while let Some(query) = request.query() {
+            let row: Option<Row> = conn.query_first(query).await.map_err(|e| unknown(name).with_source(e))?;
+            let texts = row.map(Row::unwrap).unwrap_or_default().into_iter().map(|value| match value {
+                Value::Bytes(bytes) => String::from_utf8(bytes).ok(),
+                _ => None,
+            });
+            request.answer(texts.collect())?;
+        }
+        Ok(Self(Form::Asked(Arc::new(request.finish()?))))
     }
 }
 
@@ -154,15 +130,24 @@ impl Charsets {
         Self { loaded: BTreeMap::new() }
     }
 
-    /// The set of this name; `ask` runs a query that gives one text, and is called at most once per set.
+    /// The set of this name; `ask` runs a query and gives the fields of its one row. It is called for a set that
+    /// needs a table, some dozens of times, and never again for that set.
     ///
     /// # Errors
     /// Those of `ask`, or that the set is not known.
-    pub fn get(&mut self, name: &str, ask: &mut dyn FnMut(&str) -> Result<String>) -> Result<Charset> {
+    pub fn get(
+        &mut self,
+        name: &str,
+        ask: &mut dyn FnMut(&str) -> Result<Vec<Option<String>>>,
+    ) -> Result<Charset> {
         if let Some(found) = Charset::known(name).or_else(|| self.loaded.get(name).cloned()) {
             return Ok(found);
         }
-        let loaded = Charset::from_table(name, &ask(&Charset::table_query(name)?)?)?;
+        let mut request = Request::new(name)?;
+        while let Some(query) = request.query() {
+            request.answer(ask(&query)?)?;
+        }
+        let loaded = Charset(Form::Asked(Arc::new(request.finish()?)));
         self.loaded.insert(name.to_owned(), loaded.clone());
         Ok(loaded)
     }
@@ -191,11 +176,9 @@ mod tests {
             ("utf8mb4", "é😀".as_bytes(), "é😀"),
             ("gbk", b"a\xc4\xe3\xba\xc3", "a你好"),
             ("gb18030", b"\x94\x39\xda\x33", "💩"),
-            ("big5", b"\xa7\x41", "你"),
             ("sjis", b"\x82\xa0\xb1", "あｱ"),
             ("sjis", b"\x81\x60", "\u{301c}"),
             ("cp932", b"\x81\x60", "\u{ff5e}"),
-            ("ujis", b"\xa4\xa2\x8e\xb1\x8f\xb0\xa1", "あｱ丂"),
             ("euckr", b"\xb0\xa1", "가"),
             ("ucs2", b"\x4f\x60", "你"),
             ("utf16le", b"\x3d\xd8\x00\xde", "😀"),
@@ -204,7 +187,6 @@ mod tests {
             assert_eq!(text(&Charset::known(name).unwrap(), bytes).as_deref(), Ok(expected), "{name}");
         }
         assert!(Charset::known("latin1").is_none());
-        assert!(Charset::table_query("x'y").is_err());
     }
 
     #[test]
@@ -219,19 +201,38 @@ mod tests {
         ] {
             assert_eq!(text(&Charset::known(name).unwrap(), bytes), Err(Undecodable), "{name}");
         }
-        let mut answer: String = (0..128u8).map(char::from).collect();
-        answer.extend(std::iter::repeat_n('?', 127));
-        answer.push('ÿ');
-        let set = Charset::from_table("half", &answer).unwrap();
+    }
+
+    #[test]
+    fn tables_of_the_server_are_asked_for_once() {
+        let mut asked = 0;
+        let mut ask = |query: &str| {
+            asked += 1;
+            // A server whose set has all bytes as in Latin 1, but nothing at 0x80.
+            let codes = query.split("X'").skip(1).map(|part| u32::from_str_radix(&part[..2], 16).unwrap());
+            Ok(codes
+                .map(|code| match code {
+                    0x80 => Some("?".to_owned()),
+                    0x81 => None,
+                    code => Some(char::from_u32(code).unwrap().to_string()),
+                })
+                .collect())
+        };
+        let mut sets = Charsets::new();
+        let set = sets.get("latin9", &mut ask).unwrap();
         assert_eq!(text(&set, b"a?\xff").as_deref(), Ok("a?ÿ"));
         assert_eq!(text(&set, b"\x80"), Err(Undecodable));
-        assert!(Charset::from_table("short", "abc").is_err());
+        assert_eq!(text(&set, b"\x81"), Err(Undecodable));
+        sets.get("latin9", &mut ask).unwrap();
+        assert_eq!(asked, 1);
+        assert!(sets.get("x'y", &mut |_| Ok(Vec::new())).is_err());
+        assert!(sets.get("short", &mut |_| Ok(vec![None; 3])).is_err());
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            for name in ["gbk", "gb2312", "gb18030", "big5", "sjis", "cp932", "ujis", "eucjpms", "euckr", "utf16", "utf32"] {
+            for name in ["gbk", "gb2312", "gb18030", "sjis", "cp932", "euckr", "utf16", "utf32"] {
                 let _ = text(&Charset::known(name).unwrap(), &bytes);
             }
         }

@@ -2,3 +2,9 @@
 
 #[path = "it/source.rs"]
 mod source;
+
+#[path = "it/binlog.rs"]
+mod binlog;
+
+#[path = "it/sink.rs"]
+mod sink;

@@ -1,6 +1,6 @@
 //! Owns the multi-byte sets: how long each character is, and where the server's tables differ from the common ones.
 
-use encoding_rs::{BIG5, DecoderResult, EUC_JP, EUC_KR, Encoding, GB18030, GBK, SHIFT_JIS};
+use encoding_rs::{DecoderResult, EUC_KR, Encoding, GB18030, GBK, SHIFT_JIS};
 
 use super::Undecodable;
 
@@ -21,17 +21,45 @@ enum Shape {
     Double,
     /// Two bytes from 0x80, except half-width katakana.
     ShiftJis,
-    /// Two bytes from 0x80, three after 0x8f.
-    EucJp,
     /// Two bytes, or four when the second is a digit.
     Gb18030,
 }
 
 static SETS: &[MultiByte] = &[
     MultiByte { name: "gbk", encoding: GBK, shape: Shape::Double, differences: &[] },
-    MultiByte { name: "gb2312", encoding: GBK, shape: Shape::Double, differences: &[] },
-    MultiByte { name: "gb18030", encoding: GB18030, shape: Shape::Gb18030, differences: &[] },
-    MultiByte { name: "big5", encoding: BIG5, shape: Shape::Double, differences: &[] },
+    MultiByte {
+        name: "gb2312",
+        encoding: GBK,
+        shape: Shape::Double,
+        differences: &[(0xa1a4, '\u{30fb}'), (0xa1aa, '\u{2015}')],
+    },
+    MultiByte {
+        name: "gb18030",
+        encoding: GB18030,
+        shape: Shape::Gb18030,
+        // The edition of 2005 has private characters where that of 2022 has public ones.
+        differences: &[
+            (0xa3a0, '\u{e5e5}'),
+            (0xa6d9, '\u{e78d}'),
+            (0xa6da, '\u{e78e}'),
+            (0xa6db, '\u{e78f}'),
+            (0xa6dc, '\u{e790}'),
+            (0xa6dd, '\u{e791}'),
+            (0xa6de, '\u{e792}'),
+            (0xa6df, '\u{e793}'),
+            (0xa6ec, '\u{e794}'),
+            (0xa6ed, '\u{e795}'),
+            (0xa6f3, '\u{e796}'),
+            (0xfe59, '\u{e81e}'),
+            (0xfe61, '\u{e826}'),
+            (0xfe66, '\u{e82b}'),
+            (0xfe67, '\u{e82c}'),
+            (0xfe6d, '\u{e832}'),
+            (0xfe7e, '\u{e843}'),
+            (0xfe90, '\u{e854}'),
+            (0xfea0, '\u{e864}'),
+        ],
+    },
     MultiByte { name: "euckr", encoding: EUC_KR, shape: Shape::Double, differences: &[] },
     MultiByte { name: "cp932", encoding: SHIFT_JIS, shape: Shape::ShiftJis, differences: &[] },
     MultiByte {
@@ -39,26 +67,13 @@ static SETS: &[MultiByte] = &[
         encoding: SHIFT_JIS,
         shape: Shape::ShiftJis,
         differences: &[
+            (0x815f, '\\'),
             (0x8160, '\u{301c}'),
             (0x8161, '\u{2016}'),
             (0x817c, '\u{2212}'),
             (0x8191, '\u{a2}'),
             (0x8192, '\u{a3}'),
             (0x81ca, '\u{ac}'),
-        ],
-    },
-    MultiByte { name: "eucjpms", encoding: EUC_JP, shape: Shape::EucJp, differences: &[] },
-    MultiByte {
-        name: "ujis",
-        encoding: EUC_JP,
-        shape: Shape::EucJp,
-        differences: &[
-            (0xa1c1, '\u{301c}'),
-            (0xa1c2, '\u{2016}'),
-            (0xa1dd, '\u{2212}'),
-            (0xa1f1, '\u{a2}'),
-            (0xa1f2, '\u{a3}'),
-            (0xa2cc, '\u{ac}'),
         ],
     },
 ];
@@ -105,7 +120,6 @@ impl Shape {
     fn len(self, rest: &[u8]) -> usize {
         match (self, rest) {
             (_, [..=0x7f, ..] | []) | (Self::ShiftJis, [0xa1..=0xdf, ..]) => 1,
-            (Self::EucJp, [0x8f, ..]) => 3,
             (Self::Gb18030, [_, b'0'..=b'9', ..]) => 4,
             _ => 2,
         }

@@ -32,9 +32,18 @@ pub fn refused(error: WireError, doing: &str) -> Failure {
 /// Number of the server's error when it cannot go on with a dump.
 const FATAL_DUMP_ERROR: u16 = 1236;
 
+/// How far a dump had come when the server refused it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// No event of a file was sent.
+    None,
+    /// Some were.
+    Some,
+}
+
 /// Sorts an error of a running dump. `at` is the position asked for or reached, `oldest` the oldest one that the
 /// server has.
-pub fn dump_refused(error: WireError, at: &str, oldest: Option<&str>) -> Failure {
+pub fn dump_refused(error: WireError, at: &str, oldest: Option<&str>, progress: Progress) -> Failure {
     let WireError::Server { code, message } = &error else { return refused(error, "reading the binlog") };
     if *code != FATAL_DUMP_ERROR {
         return refused(error, "reading the binlog");
@@ -51,7 +60,10 @@ pub fn dump_refused(error: WireError, at: &str, oldest: Option<&str>) -> Failure
         "has more gtids than",
         "file size",
     ];
-    if lost.iter().any(|part| text.contains(part)) {
+    // At the first event these mean that the offset is not where an event begins: the file is another one.
+    let misplaced = ["max_allowed_packet", "bogus data", "truncated in the middle", "crc check"];
+    let is_misplaced = progress == Progress::None && misplaced.iter().any(|part| text.contains(part));
+    if is_misplaced || lost.iter().any(|part| text.contains(part)) {
         return Failure::Fatal(position_lost(at, oldest, message));
     }
     if text.contains("same server_uuid/server_id") || text.contains("same server_id") {
@@ -79,7 +91,7 @@ mod tests {
 
     fn sorted(code: u16, message: &str) -> Option<Code> {
         let error = WireError::Server { code, message: message.to_owned() };
-        match dump_refused(error, "bin.000003:4", Some("bin.000007")) {
+        match dump_refused(error, "bin.000003:4", Some("bin.000007"), Progress::Some) {
             Failure::Fatal(error) => Some(error.code()),
             _ => None,
         }

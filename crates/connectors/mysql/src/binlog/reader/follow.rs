@@ -7,7 +7,7 @@ use canalis_types::{Code, Error, Position, Result};
 use super::{
     ReaderConfig, SchemaTracker, StartPosition,
     apply::Follower,
-    failure::{Failure, Session, dump_refused},
+    failure::{Failure, Progress, Session, dump_refused},
     queue::Queue,
     server::{self, From},
 };
@@ -99,8 +99,10 @@ fn session(follower: &mut Follower, from: &From, queue: &Arc<Queue>) -> Session<
     let mut dump = server::open(follower.config(), from, &|socket| queue.watch(socket))?;
     follower.begin(&dump.server, dump.begin.as_ref())?;
     let oldest = dump.oldest;
+    let before = follower.progress();
     let refused = |error: WireError, follower: &Follower| {
-        dump_refused(error, &follower.place_text(), oldest.as_deref())
+        let progress = if follower.progress() > before { Progress::Some } else { Progress::None };
+        dump_refused(error, &follower.place_text(), oldest.as_deref(), progress)
     };
     loop {
         match dump.events.has_buffered() {

@@ -25,7 +25,7 @@ pub fn write_inet4(out: &mut String, bytes: [u8; 4]) {
     write!(out, "{a}.{b}.{c}.{d}").expect("a string takes any text");
 }
 
-/// Appends an IPv6 address as the server prints it: the longest run of zero groups (at least two) as `::`, and
+/// Appends an IPv6 address as the server prints it: the longest run of zero groups, even of one, as `::`, and
 /// mapped or compatible IPv4 addresses with their dotted tail.
 pub fn write_inet6(out: &mut String, bytes: [u8; 16]) {
     let mut groups = [0u16; 8];
@@ -39,7 +39,7 @@ pub fn write_inet6(out: &mut String, bytes: [u8; 16]) {
     let end = if dotted { 6 } else { 8 };
     let mut index = 0;
     while index < end {
-        if gap_len > 1 && index == gap_start {
+        if gap_len > 0 && index == gap_start {
             out.push_str("::");
             index += gap_len;
             continue;
@@ -84,7 +84,7 @@ mod tests {
             ([0, 0, 0, 0, 0, 0xffff, 0x0102, 0x0304], "::ffff:1.2.3.4"),
             ([0, 0, 0, 0, 0, 0, 0x0102, 0x0304], "::1.2.3.4"),
             ([0xfe80, 0, 0, 1, 0, 0, 0, 1], "fe80:0:0:1::1"),
-            ([0x2001, 0xdb8, 0, 1, 1, 1, 1, 1], "2001:db8:0:1:1:1:1:1"),
+            ([0x2001, 0xdb8, 0, 1, 1, 1, 1, 1], "2001:db8::1:1:1:1:1"),
             ([1, 0, 0, 0, 0, 0, 0, 0], "1::"),
         ] {
             let mut bytes = [0; 16];

@@ -70,8 +70,8 @@ impl Follower {
         let mut lost: Option<WireError> = None;
         let mut load = |name: &str| {
             charsets.get(name, &mut |sql| match server::connect(config) {
-                Ok(mut connection) => match connection.query_one(sql) {
-                    Ok(answer) => Ok(answer.unwrap_or_default()),
+                Ok(mut connection) => match connection.query(sql) {
+                    Ok(rows) => Ok(rows.into_iter().next().unwrap_or_default()),
                     Err(error) => Err(keep_lost(refused(error, "asking for a character set"), &mut lost)),
                 },
                 Err(failure) => Err(keep_lost(failure, &mut lost)),
