@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
 use canalis_connector_api::DeadLetter;
-use canalis_types::{Code, Error, Position, Result};
+use canalis_types::{Code, Error, Position, Result, RowKind};
 use serde_json::Value;
 
 use crate::{
@@ -114,9 +114,25 @@ impl Refused {
         self.rows.entry((at.batch, at.row)).or_insert(reason);
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Whether the row is among them.
     pub fn contains(&self, at: RowRef) -> bool {
         self.rows.contains_key(&(at.batch, at.row))
+    }
+
+    /// The images before those updates that were refused: rows that stay.
+    pub fn replaced(&self, set: &RowSet<'_>) -> Vec<RowRef> {
+        let after = |batch: u32, row: u32| {
+            let (batch, row) = place(RowRef { batch, row });
+            set.batches[batch].kinds()[row] == RowKind::UpdateAfter
+        };
+        let refused = self.rows.keys().filter(|(batch, row)| after(*batch, *row));
+        // −U stands right before its +U.
+        refused.map(|(batch, row)| RowRef { batch: *batch, row: row - 1 }).collect()
     }
 
     /// Dead letters for all of them.

@@ -33,6 +33,13 @@ pub fn plan<'a>(windows: &'a [Window], shared: &Shared) -> Result<Vec<Work<'a>>>
     Ok(works)
 }
 
+/// Rows of a table without a key that have to be put back: their images were removed for updates that are refused.
+/// With a key an old row is only ever overwritten, so it stays by itself.
+fn kept(set: &RowSet<'_>, operations: &[(Op, Vec<RowRef>)], refused: &Refused) -> Vec<RowRef> {
+    let by_images = operations.iter().any(|(op, _)| *op == Op::DeleteImages);
+    if by_images { refused.replaced(set) } else { Vec::new() }
+}
+
 impl PostgresWriter {
     /// Commits the windows together with the point. Deadlocks and serialization failures are tried again from memory.
     pub(super) async fn commit_windows(&mut self, point: &CommitPoint) -> Result<()> {
@@ -79,16 +86,10 @@ impl PostgresWriter {
                     Op::Delete | Op::DeleteImages => &mut satisfied,
                     _ => &mut refused,
                 };
-                for piece in pieces(set, *op, rows, Route::Fast, note)? {
-                    match piece {
-                        Piece::Sql(more) => sql.push_str(&more),
-                        copy @ Piece::Copy { .. } => {
-                            let steps = vec![Piece::Sql(std::mem::take(&mut sql)), copy];
-                            run(&self.client, set, steps, note).await?;
-                        }
-                    }
-                }
+                self.add(set, *op, rows, note, &mut sql).await?;
             }
+            let kept = kept(set, operations, &refused);
+            self.add(set, Op::Insert, &kept, &mut satisfied, &mut sql).await?;
             letters.extend(refused.letters(set, point.position.as_ref()));
         }
         sql.push_str(&self.record(point)?);
@@ -101,6 +102,27 @@ impl PostgresWriter {
         execute(&self.client, "applying changes", &sql).await
     }
 
+    /// Adds what does `op` with `rows` to the statements that wait; a COPY sends them and itself.
+    async fn add(
+        &self,
+        set: &RowSet<'_>,
+        op: Op,
+        rows: &[RowRef],
+        note: &mut Refused,
+        sql: &mut String,
+    ) -> Result<(), Trouble> {
+        for piece in pieces(set, op, rows, Route::Fast, note)? {
+            match piece {
+                Piece::Sql(more) => sql.push_str(&more),
+                copy @ Piece::Copy { .. } => {
+                    let steps = vec![Piece::Sql(std::mem::take(sql)), copy];
+                    run(&self.client, set, steps, note).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// All windows inside the open transaction; refused rows are handed over.
     pub(super) async fn apply_carefully(&mut self, works: &[Work<'_>], point: &CommitPoint) -> Result<()> {
         let mut letters: Vec<DeadLetter> = Vec::new();
@@ -109,6 +131,8 @@ impl PostgresWriter {
             for (op, rows) in operations {
                 land(&self.client, set, *op, rows, &mut refused).await?;
             }
+            let kept = kept(set, operations, &refused);
+            land(&self.client, set, Op::Insert, &kept, &mut Refused::default()).await?;
             letters.extend(refused.letters(set, point.position.as_ref()));
         }
         self.reject(letters).await

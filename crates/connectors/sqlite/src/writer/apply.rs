@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
 use canalis_connector_api::DeadLetter;
-use canalis_types::{Code, Error, Position, Result};
+use canalis_types::{Code, Error, Position, Result, RowKind};
 use rusqlite::{
     CachedStatement, Connection, Row,
     types::{ToSqlOutput, Value, ValueRef},
@@ -24,6 +24,9 @@ use crate::{
 /// Up to this many images are looked for one by one; more by one pass over the table.
 const SINGLE_DELETES: usize = 8;
 
+/// A row that SQLite cannot hold, and why.
+type Refused = (RowRef, String);
+
 /// Why a row was not written.
 enum Failure {
     /// Its own fault.
@@ -41,7 +44,9 @@ pub fn rows(connection: &Connection, target: &Target, batch: &ChangeBatch) -> Re
     let batches = std::slice::from_ref(batch);
     let count = u32::try_from(batch.num_rows()).unwrap_or(u32::MAX);
     let all: Vec<RowRef> = (0..count).map(|row| RowRef { batch: 0, row }).collect();
-    Session { connection, target, batches, position: None }.put(&all)
+    let session = Session { connection, target, batches, position: None };
+    let refused = session.put(&all)?;
+    Ok(session.letters(refused))
 }
 
 /// Applies windows of changes.
@@ -56,11 +61,13 @@ pub fn windows(
         match changes(target, batches)? {
             Changes::Keyed { deletes, upserts } => {
                 letters.extend(session.delete_keys(&deletes)?);
-                letters.extend(session.put(&upserts)?);
+                letters.extend(session.letters(session.put(&upserts)?));
             }
             Changes::Images { deletes, inserts } => {
                 session.delete_images(&deletes)?;
-                letters.extend(session.put(&inserts)?);
+                let refused = session.put(&inserts)?;
+                session.put(&session.replaced(&refused))?;
+                letters.extend(session.letters(refused));
             }
         }
     }
@@ -75,13 +82,13 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Inserts rows, or overwrites them by key.
-    fn put(&self, rows: &[RowRef]) -> Result<Vec<DeadLetter>> {
+    /// Inserts rows, or overwrites them by key; gives those that are refused.
+    fn put(&self, rows: &[RowRef]) -> Result<Vec<Refused>> {
         let all: Vec<usize> = (0..self.target.columns.len()).collect();
         let mut insert = self.statement(&self.target.upsert)?;
         let replaces = self.target.has_key() && !self.target.arbiter;
         let mut delete = if replaces { Some(self.statement(&self.target.delete)?) } else { None };
-        let mut letters = Vec::new();
+        let mut refused = Vec::new();
         let mut again = Vec::new();
         for at in rows {
             let outcome = match &mut delete {
@@ -93,12 +100,23 @@ impl Session<'_> {
                 Ok(()) => {}
                 // A unique value may have moved from row to row: such rows are replaced together.
                 Err(Failure::Row { unique: true, .. }) if self.target.has_key() => again.push(*at),
-                Err(Failure::Row { reason, .. }) => letters.push(self.letter(*at, reason)),
+                Err(Failure::Row { reason, .. }) => refused.push((*at, reason)),
                 Err(Failure::Fatal(error)) => return Err(error),
             }
         }
-        letters.extend(self.replace_together(again)?);
-        Ok(letters)
+        refused.extend(self.replace_together(again)?);
+        Ok(refused)
+    }
+
+    /// The images before those updates that were refused: rows that stay, and were removed.
+    fn replaced(&self, refused: &[Refused]) -> Vec<RowRef> {
+        let after = |at: &RowRef| {
+            let (batch, row) = self.place(*at);
+            batch.kinds()[row] == RowKind::UpdateAfter
+        };
+        // −U stands right before its +U.
+        let before = |(at, _): &Refused| RowRef { batch: at.batch, row: at.row - 1 };
+        refused.iter().filter(|(at, _)| after(at)).map(before).collect()
     }
 
     fn replace(
@@ -122,9 +140,9 @@ impl Session<'_> {
 
     /// Removes the old rows of all keys, then adds the new ones. When some cannot be added everything is undone and
     /// done again without them, so that their old rows stay.
-    fn replace_together(&self, mut rows: Vec<RowRef>) -> Result<Vec<DeadLetter>> {
+    fn replace_together(&self, mut rows: Vec<RowRef>) -> Result<Vec<Refused>> {
         let all: Vec<usize> = (0..self.target.columns.len()).collect();
-        let mut letters = Vec::new();
+        let mut refused = Vec::new();
         while !rows.is_empty() {
             let mut bad = Vec::new();
             self.control("SAVEPOINT canalis_all")?;
@@ -144,12 +162,12 @@ impl Session<'_> {
                 break;
             }
             rows.retain(|at| !bad.iter().any(|(b, _)| b == at));
-            letters.extend(bad.into_iter().map(|(at, reason)| self.letter(at, reason)));
+            refused.extend(bad);
         }
-        Ok(letters)
+        Ok(refused)
     }
 
-    fn note(&self, at: RowRef, outcome: Result<(), Failure>, bad: &mut Vec<(RowRef, String)>) -> Result<()> {
+    fn note(&self, at: RowRef, outcome: Result<(), Failure>, bad: &mut Vec<Refused>) -> Result<()> {
         match outcome {
             Ok(()) => Ok(()),
             Err(Failure::Row { reason, .. }) => {
@@ -285,6 +303,10 @@ impl Session<'_> {
         // Both are indexes of things in memory.
         let batch = usize::try_from(at.batch).unwrap_or(usize::MAX);
         (&self.batches[batch], usize::try_from(at.row).unwrap_or(usize::MAX))
+    }
+
+    fn letters(&self, refused: Vec<Refused>) -> Vec<DeadLetter> {
+        refused.into_iter().map(|(at, reason)| self.letter(at, reason)).collect()
     }
 
     fn letter(&self, at: RowRef, reason: String) -> DeadLetter {
