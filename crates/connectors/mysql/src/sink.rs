@@ -95,7 +95,7 @@ impl Sink for MySqlSink {
         self.fresh.store(ctx.fresh, Ordering::Relaxed);
         let start = if ctx.fresh { Start::Fresh } else { Start::Restored };
         let mut session = self.shared.session().await?;
-        let progress = Progress::open(&mut session, &database, &ctx.job, start).await?;
+        let progress = Progress::open(&mut session, &database, &ctx.job, start, ctx.writers).await?;
         let recovery = progress.recover(&mut session, ctx.writers).await?;
         self.shared.set_progress(progress);
         self.shared.keep(session);

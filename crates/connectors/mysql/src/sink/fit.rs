@@ -222,6 +222,9 @@ fn text_fit(source: &Column, target: &ExistingColumn) -> Fit {
     if !long_enough {
         notes.push("longer texts are refused".to_owned());
     }
+    if target.data_type == "char" && !matches!(source.ty, LogicalType::Char { .. } | LogicalType::Uuid) {
+        notes.push("trailing blanks are not kept".to_owned());
+    }
     let charset = target.charset.as_deref().unwrap_or("utf8mb4");
     let same_charset = native
         .and_then(|native| native.charset.as_deref())

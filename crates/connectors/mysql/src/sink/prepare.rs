@@ -54,7 +54,7 @@ pub(super) async fn prepare(
 ) -> Result<TablePlan> {
     let place = shared.place(&schema.id)?;
     check_names(schema, &place)?;
-    check_case(shared, session, &place)?;
+    check_apart(shared, session, &schema.id, &place)?;
     let progress = shared.progress()?;
     let mut plan = TablePlan { table: schema.id.clone(), statements: Vec::new(), notes: Vec::new() };
     let ours;
@@ -83,16 +83,17 @@ pub(super) async fn prepare(
     Ok(plan)
 }
 
-/// Names that differ only by case are one table on some systems.
-fn check_case(shared: &Shared, session: &Session, place: &TableId) -> Result<()> {
-    if !session.facts.folds_table_names {
-        return Ok(());
-    }
-    match shared.targets.claim(place) {
+/// Refuses two tables that would go into one: the target has no third part of names, and some systems fold the case.
+fn check_apart(shared: &Shared, session: &Session, id: &TableId, place: &TableId) -> Result<()> {
+    let folded =
+        if session.facts.folds_table_names { place.to_string().to_lowercase() } else { place.to_string() };
+    match shared.targets.claim(id, folded) {
         None => Ok(()),
         Some(other) => Err(Error::new(
             Code::TargetIncompatible,
-            format!("tables {other} and {place} are one table on this server, which folds the case of names"),
+            format!(
+                "tables {other} and {id} are one table at the target, {place}; add a route for one of them"
+            ),
         )),
     }
 }

@@ -1,10 +1,14 @@
 //! Owns the table `canalis_progress`: what of a job is committed, written in the same transactions as the rows.
+//!
+//! INVARIANT: a transaction of an earlier run that is still under way when the job starts again is either committed
+//! before the records are read, or never. Opening takes every record of the job over, which waits for such
+//! transactions; a writer that finds its record taken over cannot commit.
 
 use canalis_connector_api::SinkRecovery;
 use canalis_types::{Code, Error, Position, Result, TableId};
 use ring::digest::{SHA256, digest};
 
-use super::session::Session;
+use super::{failure::Failure, session::Session};
 use crate::quote;
 
 /// Name of the table.
@@ -13,23 +17,17 @@ const TABLE: &str = "canalis_progress";
 /// Longest name of a split that is used as it is, in characters.
 const LONGEST_ENTRY: usize = 480;
 
-/// Records of one job.
+/// Records of one job, owned by one run of it.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
     table: String,
     job: String,
+    owner: String,
 }
 
 /// A record of what is committed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry<'a> {
-    /// A writer has applied the stream up to a position.
-    Stream {
-        /// Which writer.
-        writer: usize,
-        /// The position.
-        position: &'a Position,
-    },
     /// All rows of a split are there.
     SplitDone(&'a str),
     /// The rows of an append split are there up to a position.
@@ -39,8 +37,14 @@ pub(super) enum Entry<'a> {
 }
 
 impl Progress {
-    /// Makes the table and, for a fresh job, removes what an earlier job of this name left.
-    pub(super) async fn open(session: &mut Session, database: &str, job: &str, fresh: Start) -> Result<Self> {
+    /// Makes the table, removes for a fresh job what an earlier job of this name left, and takes the records over.
+    pub(super) async fn open(
+        session: &mut Session,
+        database: &str,
+        job: &str,
+        start: Start,
+        writers: usize,
+    ) -> Result<Self> {
         if job.chars().count() > 191 {
             return Err(Error::new(
                 Code::PipelineInvalid,
@@ -48,38 +52,91 @@ impl Progress {
             ));
         }
         let place = TableId::new(database, TABLE);
-        let progress = Self { table: quote::table(&place), job: quote::text(job) };
+        let owner = format!("'{:032x}'", rand::random::<u128>());
+        let progress = Self { table: quote::table(&place), job: quote::text(job), owner };
         create_database(session, database).await?;
         let bin = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
         let create = format!(
             "CREATE TABLE IF NOT EXISTS {} (\n  job VARCHAR(191) {bin} NOT NULL,\n  entry VARCHAR(512) {bin} NOT NULL,\n  \
-             writers INT NOT NULL,\n  epoch BIGINT UNSIGNED NOT NULL,\n  position_order VARCHAR(80) {bin} NULL,\n  \
+             owner CHAR(32) {bin} NOT NULL,\n  writers INT NOT NULL,\n  epoch BIGINT UNSIGNED NOT NULL,\n  position_order VARCHAR(80) {bin} NULL,\n  \
              detail LONGTEXT {bin} NOT NULL,\n  \
              updated TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),\n  \
              PRIMARY KEY (job, entry)\n) ENGINE=InnoDB COMMENT='What jobs of Canalis have committed; do not change'",
             progress.table
         );
         session.execute(&format!("creating {place}"), &create).await?;
-        if fresh == Start::Fresh {
+        if start == Start::Fresh {
             let clear = format!(
                 "DELETE FROM {} WHERE job = {} AND entry NOT LIKE 'table:%'",
                 progress.table, progress.job
             );
             session.execute(&format!("clearing records of the job in {place}"), &clear).await?;
         }
+        let all: Vec<String> = (0..writers.max(1))
+            .map(|writer| {
+                format!("({}, 'writer:{writer}', {}, {writers}, 0, NULL, '')", progress.job, progress.owner)
+            })
+            .collect();
+        let take_over = format!(
+            "UPDATE {table} SET owner = {owner} WHERE job = {job}; \
+             INSERT INTO {table} (job, entry, owner, writers, epoch, position_order, detail) VALUES {} \
+             ON DUPLICATE KEY UPDATE owner = {owner}",
+            all.join(", "),
+            table = progress.table,
+            owner = progress.owner,
+            job = progress.job,
+        );
+        session.execute(&format!("taking over the records of the job in {place}"), &take_over).await?;
         Ok(progress)
+    }
+
+    /// The statement with which a writer's transaction has to close before anything else is recorded: it keeps the
+    /// position, if there is one, and fails when another run of the job has taken over.
+    pub(super) fn close(
+        &self,
+        writer: usize,
+        writers: usize,
+        epoch: u64,
+        position: Option<&Position>,
+    ) -> String {
+        let stored = match position {
+            Some(position) => format!(
+                ", position_order = {}, detail = {}",
+                order_text(position),
+                quote::text(&position.detail)
+            ),
+            None => String::new(),
+        };
+        let (order, detail) = match position {
+            Some(position) => (order_text(position), quote::text(&position.detail)),
+            None => ("NULL".to_owned(), "''".to_owned()),
+        };
+        // NULL is not allowed there, so the statement fails for a stranger.
+        format!(
+            "INSERT INTO {} (job, entry, owner, writers, epoch, position_order, detail) \
+             VALUES ({}, 'writer:{writer}', {owner}, {writers}, {epoch}, {order}, {detail}) ON DUPLICATE KEY UPDATE \
+             writers = IF(owner = {owner}, {writers}, NULL), epoch = {epoch}{stored}",
+            self.table,
+            self.job,
+            owner = self.owner,
+        )
+    }
+
+    /// The error for a failed statement of [`Progress::close`].
+    pub(super) fn closing_failure(failure: Failure) -> Failure {
+        match failure {
+            Failure::Row(refusal) if refusal.code == 1048 => Failure::Fatal(Error::new(
+                Code::SinkFailed,
+                "another run of this job has taken over its records; this one must not write any more",
+            )),
+            other => other,
+        }
     }
 
     /// The statement that stores an entry.
     pub(super) fn store(&self, entry: Entry<'_>, writers: usize, epoch: u64) -> String {
-        let order = |position: &Position| {
-            let [a, b, c] = position.order;
-            format!("'{a} {b} {c}'")
-        };
+        let order = order_text;
         let (name, order, detail) = match entry {
-            Entry::Stream { writer, position } => {
-                (format!("writer:{writer}"), order(position), position.detail.to_string())
-            }
             Entry::SplitDone(id) => (format!("split:{}", short(id)), "NULL".to_owned(), id.to_owned()),
             Entry::SplitAt(id, position) => (
                 format!("at:{}", short(id)),
@@ -91,12 +148,13 @@ impl Progress {
             }
         };
         format!(
-            "INSERT INTO {} (job, entry, writers, epoch, position_order, detail) \
-             VALUES ({}, {}, {writers}, {epoch}, {order}, {detail}) ON DUPLICATE KEY UPDATE \
+            "INSERT INTO {} (job, entry, owner, writers, epoch, position_order, detail) \
+             VALUES ({}, {}, {}, {writers}, {epoch}, {order}, {detail}) ON DUPLICATE KEY UPDATE \
              writers = {writers}, epoch = {epoch}, position_order = {order}, detail = {detail}",
             self.table,
             self.job,
             quote::text(&name),
+            self.owner,
             detail = quote::text(&detail),
         )
     }
@@ -124,7 +182,7 @@ impl Progress {
                 let index: usize = index.parse().map_err(|_| damaged())?;
                 let valid = index == 0 || u64::try_from(writers) == Ok(of);
                 if valid && let Some(slot) = recovery.positions.get_mut(index) {
-                    *slot = Some(Position::new(order.ok_or_else(damaged)?, detail));
+                    *slot = order.map(|order| Position::new(order, detail));
                 }
             } else if entry.starts_with("split:") {
                 recovery.done_splits.insert(detail);
@@ -180,6 +238,11 @@ pub(super) async fn create_database(session: &mut Session, database: &str) -> Re
         session.execute(&format!("creating the database {database}"), &create).await?;
     }
     Ok(())
+}
+
+fn order_text(position: &Position) -> String {
+    let [a, b, c] = position.order;
+    format!("'{a} {b} {c}'")
 }
 
 fn parse_order(text: &str) -> Option<[u64; 3]> {

@@ -112,6 +112,8 @@ impl Session {
             format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", facts.isolation),
             // Rows of child tables may come before their parents: the source has checked them.
             "SET SESSION foreign_key_checks = 0, unique_checks = 1, autocommit = 0".to_owned(),
+            // A stream may be quiet for days.
+            "SET SESSION wait_timeout = 31536000".to_owned(),
         ];
         if config.change_log == ChangeLog::Skipped {
             setup.push("SET SESSION sql_log_bin = 0".to_owned());

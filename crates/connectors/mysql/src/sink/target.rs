@@ -324,12 +324,12 @@ impl Targets {
         }
     }
 
-    /// Notes that a table is written, on a server that folds the case of names; gives another table of the same
-    /// folded name.
-    pub(super) fn claim(&self, place: &TableId) -> Option<TableId> {
+    /// Notes that `id` is written to `place`; gives another id that is written there already. `place` is folded to
+    /// lower case where the server does so.
+    pub(super) fn claim(&self, id: &TableId, place: String) -> Option<TableId> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = claimed.entry(place.to_string().to_lowercase()).or_insert_with(|| place.clone());
-        (*owner != *place).then(|| owner.clone())
+        let owner = claimed.entry(place).or_insert_with(|| id.clone());
+        (owner != id).then(|| owner.clone())
     }
 
     /// Keeps a target.

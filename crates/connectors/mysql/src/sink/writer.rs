@@ -14,7 +14,7 @@ use super::{
     failure::Failure,
     keyed::{apply_keyed, delete_rows, store_many},
     keyless::apply_ordered,
-    progress::Entry,
+    progress::{Entry, Progress},
     screen::Sieve,
     session::Session,
     shared::Shared,
@@ -202,12 +202,10 @@ impl Writer {
     /// Statements that store the point, and the COMMIT, to be sent at once.
     fn closing(&self, point: &CommitPoint) -> Result<String> {
         let progress = self.shared.progress()?;
-        let mut statements = Vec::new();
-        let mut store =
-            |entry: Entry<'_>| statements.push(progress.store(entry, self.ctx.writers, point.epoch));
-        if let Some(position) = &point.position {
-            store(Entry::Stream { writer: self.ctx.index, position });
-        }
+        let writers = self.ctx.writers;
+        let fence = progress.close(self.ctx.index, writers, point.epoch, point.position.as_ref());
+        let mut statements = vec![fence];
+        let mut store = |entry: Entry<'_>| statements.push(progress.store(entry, writers, point.epoch));
         if let Some((id, position)) = &point.split_position {
             store(Entry::SplitAt(id, position));
         }
@@ -301,7 +299,8 @@ impl SinkWriter for Writer {
                         }
                         self.reject(point.position.as_ref()).await?;
                         let closing = self.closing(point)?;
-                        self.session.run("committing rows", closing.as_bytes()).await
+                        let closed = self.session.run("committing rows", closing.as_bytes()).await;
+                        closed.map_err(Progress::closing_failure)
                     }
                     Err(failure) => Err(failure),
                 };

@@ -98,3 +98,31 @@ async fn a_lost_connection_is_transient_and_loses_no_more_than_the_open_transact
     writer.commit(&point(2)).await.unwrap();
     assert_eq!(query(&server, &format!("SELECT COUNT(*) FROM `{database}`.t")).await, ["2"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_of_an_earlier_run_cannot_commit_any_more() {
+    use RowKind::Insert;
+    for server in servers() {
+        let target = Target::new(server, &[]).await;
+        let schema = target.table("t", COLUMNS, &[]);
+        target.sink.prepare_table(&schema, false).await.unwrap();
+        // Another process runs the same job and is cut off.
+        let stranger = sink_on(server, &target.database, &[]);
+        let context = SinkContext { job: "job".into(), writers: 1, fresh: false, tables: Vec::new() };
+        stranger.open(&context).await.unwrap();
+        let letters = Arc::new(Letters::default());
+        let writer = WriterContext { job: "job".into(), index: 0, writers: 1, dead_letters: letters };
+        let mut zombie = stranger.open_writer(writer).await.unwrap();
+        zombie.write(batch(&schema, &[row(Insert, &["1", "1"])])).await.unwrap();
+        zombie.commit(&point(1)).await.unwrap();
+        zombie.write(batch(&schema, &[row(Insert, &["2", "2"])])).await.unwrap();
+
+        assert_eq!(target.open("job", 1, false).await.positions, [Some(position(1))]);
+        let error = zombie.commit(&point(2)).await.unwrap_err();
+        assert!(error.message().contains("taken over") && !error.kind().is_retryable(), "{error}");
+        let mut writer = target.writer(0, 1).await;
+        writer.write(batch(&schema, &[row(Insert, &["2", "2"])])).await.unwrap();
+        writer.commit(&point(2)).await.unwrap();
+        assert_eq!(target.query("SELECT id FROM `{db}`.t ORDER BY id").await, ["1", "2"]);
+    }
+}

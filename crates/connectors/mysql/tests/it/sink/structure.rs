@@ -220,7 +220,7 @@ async fn sk_03_odd_names_are_written_altered_and_checked() {
             target.query("SELECT * FROM `{db}`.`order` ORDER BY `group`").await,
             ["2|2|3|4|5|6|NULL", "3|2|3|4|5|6|x"]
         );
-        let findings = target.sink.check(&[change.after.clone()]).await;
+        let findings = target.sink.check(std::slice::from_ref(&change.after)).await;
         assert!(findings.iter().all(|f| f.severity == Severity::Ok), "{findings:?}");
     }
 }
