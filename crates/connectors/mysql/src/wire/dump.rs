@@ -86,6 +86,10 @@ impl EventStream {
     ///
     /// # Errors
     /// When the connection breaks or the server ends the dump.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an event borrows the read buffer, which no iterator can lend"
+    )]
     pub fn next(&mut self) -> Result<&[u8], WireError> {
         let packet = self.stream.receive()?;
         match packet.split_first() {

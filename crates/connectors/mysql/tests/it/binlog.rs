@@ -1,5 +1,7 @@
 //! The binlog reader against real servers.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 #[path = "binlog/charsets.rs"]
 mod charsets;
 #[path = "binlog/follow.rs"]
