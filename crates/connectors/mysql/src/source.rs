@@ -13,6 +13,7 @@ mod snapshot;
 mod start;
 mod state;
 mod stream;
+mod structure;
 mod tracker;
 mod views;
 

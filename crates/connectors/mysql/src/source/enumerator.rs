@@ -25,12 +25,13 @@ use super::{
     snapshot::Sessions,
     start,
     state::{Plan, Progress, State},
+    structure::{ensure_unaltered, load_all, name_case},
     tracker::NameCase,
-    views::{self, Exactness},
+    views::{self, Unrepeatable},
 };
 use crate::{
     ServerInfo,
-    catalog::{self, Match, Table},
+    catalog::{self, Table},
     options::{SourceOptions, StartupMode},
     wire::Connection,
 };
@@ -78,7 +79,7 @@ impl Enumerator {
         let (sessions, place, loaded) = loop {
             let (sessions, place) = if options.startup.has_snapshot() {
                 let views =
-                    views::open(&options, &info, ctx.parallelism, exactness(ctx, before.iter())).await?;
+                    views::open(&options, &info, ctx.parallelism, &unrepeatable(ctx, before.iter())).await?;
                 (views.sessions, views.place)
             } else {
                 (Vec::new(), Some(start::place(&server, &mut conn, &options).await?))
@@ -142,7 +143,8 @@ impl Enumerator {
         if !unfinished.is_empty() {
             let known: Vec<Arc<Table>> =
                 unfinished.iter().filter_map(|id| state.history.current(id).cloned()).collect();
-            let views = views::open(&options, &info, ctx.parallelism, exactness(ctx, known.iter())).await?;
+            let views =
+                views::open(&options, &info, ctx.parallelism, &unrepeatable(ctx, known.iter())).await?;
             ensure_unaltered(&options, &info, &mut conn, &known).await?;
             sessions = views.sessions;
             state.view = views.place.map(|place| place.to_position()).transpose()?;
@@ -347,55 +349,16 @@ impl SplitEnumerator for Enumerator {
     }
 }
 
-/// Whether the stream may repeat what the snapshot shows. With a second unique key it had better not: an old value that
-/// another row has by now would be refused for a while.
-fn exactness<'a>(ctx: &SourceContext, tables: impl Iterator<Item = &'a Arc<Table>> + Clone) -> Exactness {
-    let mut keyed = tables.clone();
-    let mut plain = tables;
-    if !ctx.upsert_sink || !keyed.all(|table| table.schema.has_key()) {
-        Exactness::Exact
-    } else if plain.all(|table| table.schema.indexes.iter().all(|index| !index.unique)) {
-        Exactness::AtOrBefore
-    } else {
-        Exactness::Preferred
-    }
-}
-
-async fn name_case(server: &BinlogServer<'_>, conn: &mut Conn) -> Result<NameCase> {
-    let value = server.variable(conn, "lower_case_table_names").await?;
-    Ok(if value.is_some_and(|v| v != "0") { NameCase::Ignored } else { NameCase::Exact })
-}
-
-async fn load_all(
-    options: &SourceOptions,
-    info: &ServerInfo,
-    conn: &mut Conn,
-    matches: &[Match],
-) -> Result<Vec<Arc<Table>>> {
-    let mut tables = Vec::with_capacity(matches.len());
-    for found in matches {
-        let table = catalog::load(&options.endpoint, conn, &found.id, mapping(options, info)).await?;
-        tables.push(Arc::new(table));
-    }
-    Ok(tables)
-}
-
-/// What is left of a snapshot has to have the structure that the rows in the sink have.
-async fn ensure_unaltered(
-    options: &SourceOptions,
-    info: &ServerInfo,
-    conn: &mut Conn,
-    known: &[Arc<Table>],
-) -> Result<()> {
-    for table in known {
-        let id = &table.schema.id;
-        let now = catalog::load(&options.endpoint, conn, id, mapping(options, info)).await?;
-        if now.schema.columns != table.schema.columns || now.schema.primary_key != table.schema.primary_key {
-            return Err(Error::new(
-                Code::SchemaChangeRefused,
-                format!("table {id} was altered while its snapshot was under way; start the job anew"),
-            ));
+/// Tables of which the stream should not repeat what the snapshot shows.
+fn unrepeatable<'a>(ctx: &SourceContext, tables: impl Iterator<Item = &'a Arc<Table>>) -> Unrepeatable {
+    let mut unrepeatable = Unrepeatable::default();
+    for table in tables {
+        let schema = &table.schema;
+        if !ctx.upsert_sink || !schema.has_key() {
+            unrepeatable.never.insert(schema.id.to_string());
+        } else if schema.indexes.iter().any(|index| index.unique) {
+            unrepeatable.rather_not.insert(schema.id.to_string());
         }
     }
-    Ok(())
+    unrepeatable
 }

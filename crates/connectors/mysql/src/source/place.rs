@@ -11,12 +11,54 @@ pub(crate) struct BinlogServer<'a> {
     pub info: &'a ServerInfo,
 }
 
+/// A transaction as the list of events shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LoggedTransaction {
+    /// Offset of its first event.
+    pub begin: u64,
+    /// Its GTID; none for an anonymous one.
+    pub gtid: Option<String>,
+    /// Tables whose rows it changes, as `database.table`; none when it does not tell: a statement, or compressed.
+    pub tables: Option<Vec<String>>,
+}
+
+/// Puts events (offset, type, what) together to transactions.
+fn grouped(events: &[(u64, String, String)]) -> Vec<LoggedTransaction> {
+    let mut transactions: Vec<LoggedTransaction> = Vec::new();
+    for (begin, kind, what) in events {
+        if let Some((_, gtid)) = what.split_once("GTID_NEXT= '") {
+            let gtid = gtid.trim_end_matches('\'');
+            let gtid = (gtid != "ANONYMOUS").then(|| gtid.to_owned());
+            transactions.push(LoggedTransaction { begin: *begin, gtid, tables: Some(Vec::new()) });
+            continue;
+        }
+        let Some(transaction) = transactions.last_mut() else { continue };
+        match kind.as_str() {
+            "Table_map" => {
+                let name = what.split_once('(').map(|(_, rest)| rest.trim_end_matches(')').to_owned());
+                transaction.tables = match (transaction.tables.take(), name) {
+                    (Some(mut tables), Some(name)) => {
+                        tables.push(name);
+                        Some(tables)
+                    }
+                    _ => None,
+                };
+            }
+            "Xid" | "Write_rows" | "Update_rows" | "Delete_rows" | "Rows_query" | "Rotate" | "Stop" => {}
+            "Query" if what == "BEGIN" || what == "COMMIT" => {}
+            _ => transaction.tables = None,
+        }
+    }
+    transactions
+}
+
 impl BinlogServer<'_> {
     fn failed<'e>(&'e self, doing: &'e str) -> impl Fn(mysql_async::Error) -> Error + 'e {
         move |error| self.endpoint.error(doing, error)
     }
 
-    fn status_statement(&self) -> &'static str {
+    /// The statement for the end of the binlog.
+    pub(crate) fn status_statement(&self) -> &'static str {
         match self.info.flavor {
             Flavor::MySql if self.info.version >= (8, 2, 0) => "SHOW BINARY LOG STATUS",
             _ => "SHOW MASTER STATUS",
@@ -94,31 +136,48 @@ impl BinlogServer<'_> {
         Ok(BinlogPosition::new(file, offset).with_gtid_set(gtid_set).with_server(server))
     }
 
-    /// Begin and identity (`None` for an anonymous one) of each transaction of `file` that begins at or after `from`
-    /// and before `to`.
+    /// Transactions of `file` that begin at or after `from` and before `to`.
     pub(crate) async fn transactions(
         &self,
         conn: &mut Conn,
         file: &str,
         from: u64,
         to: u64,
-    ) -> Result<Vec<(u64, Option<String>)>> {
+    ) -> Result<Vec<LoggedTransaction>> {
         let rows: Vec<Row> = conn
             .query(format!("SHOW BINLOG EVENTS IN {} FROM {from}", plain_text(file)))
             .await
             .map_err(self.failed("listing binlog events"))?;
-        let mut transactions = Vec::new();
-        for mut row in rows {
-            let (Some(begin), Some(what)) = (row.take::<u64, _>(1), row.take::<String, _>(5)) else {
-                continue;
-            };
-            let Some((_, gtid)) = what.split_once("GTID_NEXT= '") else { continue };
-            if begin < to {
-                let gtid = gtid.trim_end_matches('\'');
-                transactions.push((begin, (gtid != "ANONYMOUS").then(|| gtid.to_owned())));
+        let event = |mut row: Row| Some((row.take(1)?, row.take(2)?, row.take(5)?));
+        let events: Vec<(u64, String, String)> = rows.into_iter().filter_map(event).collect();
+        let mut transactions = grouped(&events);
+        transactions.retain(|transaction| transaction.begin < to);
+        Ok(transactions)
+    }
+
+    /// Those of `gtids` that are not in `set`, in the same order.
+    pub(crate) async fn missing(&self, conn: &mut Conn, gtids: &[&str], set: &str) -> Result<Vec<String>> {
+        if gtids.is_empty() || self.is_subset(conn, &gtids.join(","), set).await? {
+            return Ok(Vec::new());
+        }
+        let set = quote::text(set);
+        let mut missing = Vec::new();
+        for some in gtids.chunks(200) {
+            let tests: Vec<String> =
+                some.iter().map(|gtid| format!("GTID_SUBSET({}, @s)", quote::text(gtid))).collect();
+            conn.query_drop(format!("SET @s = {set}")).await.map_err(self.failed("comparing GTID sets"))?;
+            let row: Option<Row> = conn
+                .query_first(format!("SELECT {}", tests.join(", ")))
+                .await
+                .map_err(self.failed("comparing GTID sets"))?;
+            let mut row = row.ok_or_else(|| Error::internal("a SELECT gave no row"))?;
+            for (index, gtid) in some.iter().enumerate() {
+                if row.take::<Option<u8>, _>(index).flatten() != Some(1) {
+                    missing.push((*gtid).to_owned());
+                }
             }
         }
-        Ok(transactions)
+        Ok(missing)
     }
 
     /// Whether all of `part` is in `whole`; sets as MySQL writes them.
@@ -134,4 +193,41 @@ impl BinlogServer<'_> {
 /// A literal for statements that take no character set introducer.
 fn plain_text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_put_together_to_transactions() {
+        let events: Vec<(u64, String, String)> = [
+            (100, "Query", "the end of an earlier one"),
+            (200, "Gtid", "SET @@SESSION.GTID_NEXT= 'u:7'"),
+            (280, "Query", "BEGIN"),
+            (300, "Table_map", "table_id: 92 (d.t)"),
+            (340, "Write_rows", "table_id: 92 flags: STMT_END_F"),
+            (400, "Xid", "COMMIT /* xid=5 */"),
+            (430, "Anonymous_Gtid", "SET @@SESSION.GTID_NEXT= 'ANONYMOUS'"),
+            (500, "Query", "use `d`; ALTER TABLE t ADD c INT"),
+            (600, "Gtid_tagged", "SET @@SESSION.GTID_NEXT= 'u:tag:8'"),
+            (700, "Transaction_payload", "compression='ZSTD'"),
+        ]
+        .into_iter()
+        .map(|(begin, kind, what)| (begin, kind.to_owned(), what.to_owned()))
+        .collect();
+        let transaction = |begin, gtid: Option<&str>, tables: Option<&[&str]>| LoggedTransaction {
+            begin,
+            gtid: gtid.map(str::to_owned),
+            tables: tables.map(|t| t.iter().map(|n| (*n).to_owned()).collect()),
+        };
+        assert_eq!(
+            grouped(&events),
+            [
+                transaction(200, Some("u:7"), Some(&["d.t"])),
+                transaction(430, None, None),
+                transaction(600, Some("u:tag:8"), None),
+            ]
+        );
+    }
 }

@@ -48,7 +48,7 @@ impl Cutter<'_> {
             })?;
         let Some((Some(min), Some(max))) = answer else { return Ok(None) };
         let (Ok(min), Ok(max)) = (min.parse::<i128>(), max.parse::<i128>()) else { return Ok(None) };
-        Ok(even_borders(min, max, rows, self.options))
+        Ok(even_borders(min, max, rows, &Evenness::of(self.options)))
     }
 
     async fn cut(&mut self, plan: &Plan) -> Result<(Chunk, Plan)> {
@@ -91,9 +91,29 @@ impl Cutter<'_> {
     }
 }
 
+/// How large chunks are, and how large the range of a key may be beside the number of rows, in thousandths.
+struct Evenness {
+    chunk_size: u64,
+    least_permille: i128,
+    most_permille: i128,
+}
+
+impl Evenness {
+    fn of(options: &SourceOptions) -> Self {
+        // Text is the way from a float to a number of 128 bits that needs no cast.
+        let permille =
+            |factor: f64| format!("{:.0}", (factor * 1000.0).min(1e30)).parse().unwrap_or(i128::MAX);
+        Self {
+            chunk_size: options.chunk_size,
+            least_permille: permille(options.even_lower),
+            most_permille: permille(options.even_upper),
+        }
+    }
+}
+
 /// Borders by arithmetic, or none when the key is sparse or skewed, so that the rows have to be walked.
-fn even_borders(min: i128, max: i128, rows: u64, options: &SourceOptions) -> Option<Even> {
-    let size = i128::from(options.chunk_size);
+fn even_borders(min: i128, max: i128, rows: u64, evenness: &Evenness) -> Option<Even> {
+    let size = i128::from(evenness.chunk_size);
     let span = max - min + 1;
     if span <= size {
         // One chunk, whatever the estimate says.
@@ -104,13 +124,40 @@ fn even_borders(min: i128, max: i128, rows: u64, options: &SourceOptions) -> Opt
     }
     // Thousandths are exact enough to compare and to stretch the distance with.
     let permille = span.checked_mul(1000)? / i128::from(rows);
-    let bound = |factor: f64| -> i128 {
-        let text = format!("{:.0}", (factor * 1000.0).min(1e30));
-        text.parse().unwrap_or(i128::MAX)
-    };
-    if permille < bound(options.even_lower) || permille > bound(options.even_upper) {
+    if permille < evenness.least_permille || permille > evenness.most_permille {
         return None;
     }
     let step = (size * permille / 1000).max(size);
     Some(Even { next: min + step - 1, step, max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ky_08_only_even_keys_are_cut_by_arithmetic() {
+        let evenness = Evenness { chunk_size: 100, least_permille: 50, most_permille: 10_000 };
+        let max_unsigned = i128::from(u64::MAX);
+        for (min, max, rows, expect) in [
+            // Dense: the first border closes a hundred rows.
+            (1, 1000, 1000, Some((100, 100))),
+            (-500, 499, 1000, Some((-401, 100))),
+            // Every other number: twice the distance.
+            (0, 1998, 1000, Some((198, 199))),
+            // One chunk, whatever the estimate says.
+            (1, 100, 0, Some((100, 100))),
+            (7, 7, 5_000_000, Some((7, 100))),
+            // Sparse, or nothing known: walked.
+            (1, 9_000_000_000_000_000_000, 1001, None),
+            (0, max_unsigned, 4, None),
+            (1, 1000, 0, None),
+            (1, 1000, 1_000_000, None),
+            // Unsigned to the last number.
+            (max_unsigned - 999, max_unsigned, 1000, Some((max_unsigned - 900, 100))),
+        ] {
+            let got = even_borders(min, max, rows, &evenness).map(|even| (even.next, even.step));
+            assert_eq!(got, expect, "{min}..{max} with {rows} rows");
+        }
+    }
 }

@@ -271,3 +271,109 @@ fn has_charset(ty: &LogicalType) -> bool {
     use LogicalType::*;
     matches!(ty, Char { .. } | Varchar { .. } | Text | Enum { .. } | Set { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use canalis_types::ColumnDefault;
+
+    use super::*;
+    use crate::{
+        binlog::ddl::{StatementContext, parse},
+        catalog::Comments,
+        types::TinyInt1,
+    };
+
+    fn tracker(flavor: Flavor, names: NameCase) -> Tracker {
+        let table = Table {
+            schema: Arc::new(TableSchema::new(
+                TableId::new("d", "t"),
+                vec![Column::new("id", LogicalType::Int32, false), Column::new("v", LogicalType::Text, true)],
+                vec!["id".into()],
+            )),
+            charset: "latin1".into(),
+            collation: "latin1_swedish_ci".into(),
+            prefix_key: false,
+        };
+        let mapping = Mapping { flavor, tinyint1: TinyInt1::Integer, comments: Comments::Keep };
+        Tracker::new(Arc::new(Mutex::new(History::new([Arc::new(table)]))), mapping, names)
+    }
+
+    fn apply(tracker: &mut Tracker, statement: &str, offset: u64) -> Result<Vec<SchemaChange>> {
+        let context = StatementContext { default_database: "d".into(), ..StatementContext::default() };
+        let position = Position::new([1, offset, 0], "{}");
+        let mut changes = Vec::new();
+        for ddl in parse(statement, &context, &|_| true).unwrap() {
+            changes.extend(tracker.apply(&ddl, statement, &position)?);
+        }
+        Ok(changes)
+    }
+
+    fn names(tracker: &Tracker) -> Vec<String> {
+        let schema = tracker.schema(&TableId::new("d", "t")).unwrap();
+        schema.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    #[test]
+    fn my_08_added_columns_get_type_place_and_charset() {
+        let mut tracker = tracker(Flavor::MySql, NameCase::Exact);
+        let statement = "ALTER TABLE t ADD COLUMN z INT(6) ZEROFILL NOT NULL DEFAULT 5 FIRST, \
+                         ADD COLUMN e ENUM('a','b') AFTER id, ADD COLUMN s VARCHAR(9) CHARACTER SET utf8mb4";
+        let changes = apply(&mut tracker, statement, 100).unwrap();
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].tag(), "add.column");
+        assert_eq!(names(&tracker), ["z", "id", "e", "v", "s"]);
+        let after = &changes[0].after;
+        assert_eq!(after.version, 1);
+        let column = |name: &str| after.column(name).unwrap();
+        assert_eq!((&column("z").ty, column("z").nullable), (&LogicalType::UInt32, false));
+        assert_eq!(column("z").default, Some(ColumnDefault::Literal("5".into())));
+        let charset = |name: &str| column(name).native.as_ref().and_then(|n| n.charset.clone());
+        assert_eq!(charset("z"), None);
+        assert_eq!(charset("e").as_deref(), Some("latin1"));
+        assert_eq!(charset("s").as_deref(), Some("utf8mb4"));
+    }
+
+    #[test]
+    fn a_statement_that_comes_again_leads_to_the_same_structure() {
+        let mut tracker = tracker(Flavor::MariaDb, NameCase::Exact);
+        let first = "ALTER TABLE t ADD COLUMN j JSON";
+        let second = "ALTER TABLE d.t ADD COLUMN IF NOT EXISTS j INT, ADD k INT";
+        let once = (apply(&mut tracker, first, 100).unwrap(), apply(&mut tracker, second, 200).unwrap());
+        assert_eq!(once.0[0].after.column("j").unwrap().ty, LogicalType::Text);
+        assert_eq!(names(&tracker), ["id", "v", "j", "k"]);
+        let again = (apply(&mut tracker, first, 100).unwrap(), apply(&mut tracker, second, 200).unwrap());
+        assert_eq!((&again.0[0].after, &again.1[0].after), (&once.0[0].after, &once.1[0].after));
+        assert_eq!(names(&tracker), ["id", "v", "j", "k"]);
+    }
+
+    #[test]
+    fn contradictions_are_errors_and_not_guesses() {
+        let mut tracker = tracker(Flavor::MySql, NameCase::Exact);
+        for statement in ["ALTER TABLE t ADD COLUMN v INT", "ALTER TABLE t ADD COLUMN x INT AFTER absent"] {
+            let error = apply(&mut tracker, statement, 100).unwrap_err();
+            assert_eq!(error.code(), Code::SchemaChangeRefused, "{error}");
+        }
+        assert_eq!(names(&tracker), ["id", "v"]);
+    }
+
+    #[test]
+    fn other_changes_are_named_and_other_tables_passed_over() {
+        let mut tracker = tracker(Flavor::MySql, NameCase::Ignored);
+        for (statement, expect) in [
+            ("ALTER TABLE T DROP COLUMN v", Some("drop.column")),
+            ("TRUNCATE TABLE D.t", Some("truncate.table")),
+            ("DROP TABLE t", Some("drop.table")),
+            ("RENAME TABLE t TO old", Some("rename.table")),
+            ("DROP DATABASE d", Some("drop.database")),
+            ("DROP DATABASE other", None),
+            ("ALTER TABLE other ADD COLUMN x INT", None),
+            ("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)", None),
+            ("CREATE TABLE IF NOT EXISTS t (id INT)", None),
+            ("CREATE TABLE t (id INT PRIMARY KEY, w TEXT)", Some("create.table")),
+        ] {
+            let changes = apply(&mut tracker, statement, 100).unwrap();
+            assert_eq!(changes.first().map(SchemaChange::tag), expect, "{statement}");
+        }
+        assert_eq!(names(&tracker), ["id", "w"]);
+    }
+}

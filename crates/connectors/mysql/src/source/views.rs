@@ -1,15 +1,12 @@
 //! Owns consistent views: sessions whose transactions all see the database as it is at one exact place of the
-//! binlog, found without any lock.
-//!
-//! MariaDB tells the place of a view itself. MySQL does not: there a view is accepted when the set of transactions that
-//! it shows is certain. `gtid_executed` before the view opens (G) holds only transactions that the view shows, because a
-//! transaction enters it after its commit in the engine. Every transaction that the view shows is in the binlog by
-//! then, because it is written there before that commit. So when all transactions up to the end of the binlog, read
-//! after the view has opened, are in G, the view shows exactly G.
+//! binlog, found without any lock. MariaDB tells the place of a view itself; for MySQL see [`mysql`].
 
-use std::time::{Duration, Instant};
+mod mysql;
+mod proof;
 
-use canalis_types::{Code, Error, ErrorKind, Result};
+use std::collections::HashSet;
+
+use canalis_types::Result;
 use mysql_async::Conn;
 
 use super::{
@@ -25,24 +22,15 @@ use crate::{
 
 /// Tries with one number of sessions before fewer are taken.
 const TRIES: u32 = 60;
-/// How long a single session goes on trying.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// After this long a transaction in the binlog is taken to be committed in the engine and in `gtid_executed` too.
-const SETTLED: Duration = Duration::from_millis(200);
-/// Quiet time that is asked of a server without GTIDs, before and after a view opens.
-const QUIET: Duration = Duration::from_millis(25);
-/// Longest piece of binlog whose transactions are listed for one try.
-const LISTED_BYTES: u64 = 64 << 20;
 
-/// How exact the place of a view must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exactness {
-    /// The stream may repeat transactions that the view shows: all rows have keys and are overwritten.
-    AtOrBefore,
-    /// The same, but only when the exact place cannot be had in time.
-    Preferred,
-    /// Rows would be doubled: the exact place or none.
-    Exact,
+/// Tables, as `database.table`, whose changes the stream should not repeat when the snapshot shows them already. Changes
+/// of all other tables overwrite rows with what they hold.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Unrepeatable {
+    /// Rows would be doubled.
+    pub never: HashSet<String>,
+    /// An old value of a second unique key would be refused for a while: repeated only when nothing else is possible.
+    pub rather_not: HashSet<String>,
 }
 
 /// Sessions that see the same.
@@ -60,7 +48,7 @@ pub(crate) async fn open(
     options: &SourceOptions,
     info: &ServerInfo,
     wanted: usize,
-    exactness: Exactness,
+    unrepeatable: &Unrepeatable,
 ) -> Result<Views> {
     let opener = Opener { server: BinlogServer { endpoint: &options.endpoint, info } };
     let (mut control, _) = connect(options).await?;
@@ -74,7 +62,7 @@ pub(crate) async fn open(
     } else if info.flavor == Flavor::MariaDb {
         Some(opener.mariadb(&mut control, &mut sessions).await?)
     } else {
-        Some(opener.mysql(&mut control, &mut sessions, exactness).await?)
+        Some(opener.mysql(&mut control, &mut sessions, unrepeatable).await?)
     };
     tracing::info!(
         sessions = sessions.len(),
@@ -124,111 +112,6 @@ impl Opener<'_> {
             }
         }
     }
-
-    async fn mysql(
-        &self,
-        control: &mut Conn,
-        sessions: &mut Vec<Connection>,
-        exactness: Exactness,
-    ) -> Result<BinlogPosition> {
-        let begun = Instant::now();
-        let has_gtid = self.server.has_gtid(control).await?;
-        let identity = self.server.identity(control).await?;
-        let mut settled = Settled::new(self.server.end(control).await?);
-        tokio::time::sleep(SETTLED).await;
-        let mut tries = 0;
-        loop {
-            let found = if has_gtid {
-                self.try_gtid(control, sessions, &mut settled).await?
-            } else {
-                self.try_quiet(control, sessions, &mut settled).await?
-            };
-            tries += 1;
-            let given_up = sessions.len() == 1 && begun.elapsed() > PATIENCE;
-            match found {
-                Found::Exact(place) => return Ok(place.with_server(identity)),
-                Found::AtOrBefore(place)
-                    if (exactness == Exactness::AtOrBefore && tries >= TRIES)
-                        || (exactness != Exactness::Exact && given_up) =>
-                {
-                    tracing::info!(tries, "the server is busy: the stream will repeat some transactions");
-                    return Ok(place.with_server(identity));
-                }
-                _ if given_up => {
-                    return Err(Error::new(
-                        Code::SourceMisconfigured,
-                        format!(
-                            "finding the binlog position of a consistent view failed {tries} times, because \
-                             transactions never pause and tables without a key need the exact one; \
-                             start at a quieter time"
-                        ),
-                    )
-                    .with_kind(ErrorKind::Transient));
-                }
-                _ => {}
-            }
-            if tries % TRIES == 0 && sessions.len() > 1 {
-                sessions.pop();
-            }
-            let pause = rand::random_range(1..=1 + u64::from(tries.min(20)));
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-        }
-    }
-
-    /// Opens the views between reading `gtid_executed` and the end of the binlog.
-    async fn try_gtid(
-        &self,
-        control: &mut Conn,
-        sessions: &mut Vec<Connection>,
-        settled: &mut Settled,
-    ) -> Result<Found> {
-        let executed = self.server.variable(control, "gtid_executed").await?.unwrap_or_default();
-        self.start_all(sessions).await?;
-        let end = self.server.end(control).await?;
-        let from = settled.advance(&end);
-        if end.0 != from.0 || end.1.saturating_sub(from.1) > LISTED_BYTES {
-            return Ok(Found::Nothing);
-        }
-        let transactions = if end.1 > from.1 {
-            self.server.transactions(control, &from.0, from.1, end.1).await?
-        } else {
-            Vec::new()
-        };
-        if transactions.iter().any(|(_, gtid)| gtid.is_none()) {
-            return Ok(Found::Nothing);
-        }
-        let known = |place: (String, u64)| {
-            BinlogPosition::new(place.0, place.1).with_gtid_set(Some(executed.clone()))
-        };
-        let listed: Vec<&str> = transactions.iter().filter_map(|(_, gtid)| gtid.as_deref()).collect();
-        if listed.is_empty() || self.server.is_subset(control, &listed.join(","), &executed).await? {
-            return Ok(Found::Exact(known(end)));
-        }
-        // The first transaction that may be missing in the view; everything before it is in G.
-        for (begin, gtid) in &transactions {
-            if !self.server.is_subset(control, gtid.as_deref().unwrap_or_default(), &executed).await? {
-                return Ok(Found::AtOrBefore(known((end.0, *begin))));
-            }
-        }
-        Ok(Found::Nothing)
-    }
-
-    /// Without GTIDs only quiet tells: no transaction reached the binlog for a while before the views opened, and
-    /// none while they did.
-    async fn try_quiet(
-        &self,
-        control: &mut Conn,
-        sessions: &mut Vec<Connection>,
-        settled: &mut Settled,
-    ) -> Result<Found> {
-        let before = self.server.end(control).await?;
-        tokio::time::sleep(QUIET).await;
-        self.start_all(sessions).await?;
-        let after = self.server.end(control).await?;
-        let old = settled.advance(&after);
-        let place = |(file, offset): (String, u64)| BinlogPosition::new(file, offset);
-        Ok(if before == after { Found::Exact(place(after)) } else { Found::AtOrBefore(place(old)) })
-    }
 }
 
 /// Runs blocking work on all sessions.
@@ -261,33 +144,5 @@ fn view_place(session: &mut Connection) -> Result<(String, u64), WireError> {
         _ => Err(WireError::Protocol(
             "the server does not tell the binlog position of a consistent snapshot".to_owned(),
         )),
-    }
-}
-
-enum Found {
-    Exact(BinlogPosition),
-    AtOrBefore(BinlogPosition),
-    Nothing,
-}
-
-/// A recent end of the binlog whose transactions are all committed in the engine by now.
-struct Settled {
-    place: (String, u64),
-    next: (String, u64),
-    next_since: Instant,
-}
-
-impl Settled {
-    fn new(end: (String, u64)) -> Self {
-        Self { place: end.clone(), next: end, next_since: Instant::now() }
-    }
-
-    /// Takes a new end in, and gives the place.
-    fn advance(&mut self, end: &(String, u64)) -> (String, u64) {
-        if self.next_since.elapsed() > SETTLED {
-            self.place = std::mem::replace(&mut self.next, end.clone());
-            self.next_since = Instant::now();
-        }
-        self.place.clone()
     }
 }

@@ -1,4 +1,5 @@
 //! Tests of the source on real servers: snapshot, stream, and that both give the same value.
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
 #[path = "source/chunks.rs"]
 mod chunks;
@@ -10,6 +11,8 @@ mod start;
 mod types;
 #[path = "source/values.rs"]
 mod values;
+#[path = "source/views.rs"]
+mod views;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,10 +1,12 @@
 //! Cases about keys and chunks.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
+use canalis_connector_api::{NextSplit, SourceEvent, Split};
 use canalis_testkit::Server;
+use tokio::sync::{Mutex, mpsc};
 
-use super::{Run, cells, execute, servers, source, texts};
+use super::{Run, cells, context, execute, servers, source, texts};
 
 const SIZE: &str = "scan.incremental.snapshot.chunk.size";
 
@@ -224,6 +226,63 @@ async fn keys_of_every_sortable_type_are_cut() {
             assert_eq!(sizes.len() == 1, whole, "{ty} on {server}: {sizes:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_readers_than_sessions_take_turns() {
+    for server in servers() {
+        let database = server.create_database("src_turns").await;
+        let values: Vec<String> = (1..=500).map(|id| format!("('{id:05}')")).collect();
+        execute(
+            server,
+            &database,
+            &[
+                "CREATE TABLE t (k VARCHAR(10) PRIMARY KEY)",
+                &format!("INSERT INTO t VALUES {}", values.join(",")),
+            ],
+        )
+        .await;
+        let source = source(server, &database, &[(SIZE, "20"), ("connection.pool.size", "2")]);
+        let mut enumerator = source.open(context(5), None).await.unwrap();
+        let (sender, receiver) = async_channel(64);
+        let mut readers = Vec::new();
+        for _ in 0..5 {
+            let (mut reader, receiver) = (enumerator.open_reader().await.unwrap(), receiver.clone());
+            readers.push(tokio::spawn(async move {
+                let mut rows = Vec::new();
+                loop {
+                    let split = receiver.lock().await.recv().await;
+                    let Some(split) = split else { return rows };
+                    reader.start(split).await.unwrap();
+                    loop {
+                        match reader.next().await.unwrap() {
+                            SourceEvent::Batch(batch) => rows.extend(texts(&batch)),
+                            SourceEvent::SplitEnd => break,
+                            other => panic!("unexpected {other:?}"),
+                        }
+                    }
+                }
+            }));
+        }
+        let mut ids = Vec::new();
+        while let NextSplit::Split(split) = enumerator.next().await.unwrap() {
+            ids.push(split.id.clone());
+            sender.send(*split).await.unwrap();
+        }
+        drop(sender);
+        let mut rows = Vec::new();
+        for reader in readers {
+            rows.extend(reader.await.unwrap());
+        }
+        assert!(ids.len() >= 25);
+        assert_eq!(distinct(&cells(rows, 0), 0), 500);
+    }
+}
+
+/// A channel with several receivers.
+fn async_channel(size: usize) -> (mpsc::Sender<Split>, Arc<Mutex<mpsc::Receiver<Split>>>) {
+    let (sender, receiver) = mpsc::channel(size);
+    (sender, Arc::new(Mutex::new(receiver)))
 }
 
 #[tokio::test]

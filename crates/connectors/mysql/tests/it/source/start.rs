@@ -129,7 +129,7 @@ async fn patterns_that_match_nothing_are_named() {
         execute(server, &database, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
         let pattern = format!(r"{database}.absent");
         let absent = source(server, &database, &[("tables", &pattern)]);
-        let error = absent.tables().await.err().expect("nothing matches");
+        let error = absent.tables().await.expect_err("nothing matches");
         assert_eq!(error.code(), Code::TableNotFound);
         assert!(error.message().contains(&pattern), "{error}");
         let taken = source(server, &database, &[("tables.exclude", r"\.*.\.*")]);

@@ -5,6 +5,7 @@ use canalis_testkit::Server;
 use super::{Run, cells, execute, servers, source};
 
 /// What a value case needs.
+#[derive(Default)]
 struct Case<'a> {
     /// Column definitions after the key.
     columns: &'a str,
@@ -16,12 +17,6 @@ struct Case<'a> {
     options: &'a [(&'a str, &'a str)],
     /// Settings of the session that inserts.
     settings: &'a [&'a str],
-}
-
-impl Default for Case<'_> {
-    fn default() -> Self {
-        Self { columns: "", rows: &[], expect: None, options: &[], settings: &[] }
-    }
 }
 
 async fn check_on(server: &Server, case: &Case<'_>) {
