@@ -10,10 +10,10 @@ use tokio_postgres::{Client, Config, NoTls};
 use crate::error::to_error;
 
 /// Session settings. Texts of dates, intervals and bytes are read the same way whatever the server's defaults are,
-/// and a session that waits for its job is not closed.
+/// a COMMIT cannot fail for another session's sake, and a session that waits for its job is not closed.
 const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; \
     SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; \
-    SET extra_float_digits = 1; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+    SET extra_float_digits = 1; SET default_transaction_isolation = 'read committed'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
     SET client_min_messages = error; SET temp_buffers = '16MB'";
 
 /// How long a dead peer may go unnoticed.
@@ -73,7 +73,9 @@ impl Endpoint {
             .application_name("canalis")
             .connect_timeout(self.connect_timeout)
             .tcp_user_timeout(PEER_TIMEOUT)
-            .keepalives_idle(PEER_TIMEOUT);
+            .keepalives_idle(PEER_TIMEOUT)
+            .keepalives_interval(PEER_TIMEOUT / 3)
+            .keepalives_retries(3);
         if !self.password.is_empty() {
             config.password(&self.password);
         }

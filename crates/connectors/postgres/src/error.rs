@@ -19,10 +19,22 @@ pub enum Trouble {
 pub struct RowTrouble {
     /// Reason in the server's words, with column, constraint and SQLSTATE.
     pub reason: String,
-    /// Whether a unique or exclusion constraint was violated.
-    pub unique: bool,
+    /// SQLSTATE.
+    pub state: String,
     /// Number of the line inside a COPY, starting at 1.
     pub line: Option<usize>,
+}
+
+impl RowTrouble {
+    /// Whether a unique or exclusion constraint was violated.
+    pub fn is_unique(&self) -> bool {
+        matches!(self.state.as_str(), "23505" | "23P01")
+    }
+
+    /// Whether it is a division by zero, by which a DELETE says that it did not find its rows.
+    pub fn is_missing(&self) -> bool {
+        self.state == "22012"
+    }
 }
 
 impl From<Error> for Trouble {
@@ -37,7 +49,7 @@ pub fn trouble(doing: &str, error: tokio_postgres::Error) -> Trouble {
     match code_of(db.code().code()) {
         Code::RowRefused => Trouble::Row(RowTrouble {
             reason: reason(db),
-            unique: matches!(db.code().code(), "23505" | "23P01"),
+            state: db.code().code().to_owned(),
             line: db.where_().and_then(line),
         }),
         Code::SinkContention => Trouble::Contention(to_error(doing, error)),

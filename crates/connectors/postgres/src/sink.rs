@@ -49,6 +49,8 @@ struct State {
     owners: BTreeMap<String, TableId>,
     /// Tables without their key, by qualified name.
     pending_keys: BTreeSet<String>,
+    /// A session that nobody uses at the moment.
+    idle: Option<Client>,
 }
 
 impl Shared {
@@ -133,8 +135,17 @@ impl PostgresSink {
         Self { shared: Arc::new(shared) }
     }
 
-    async fn connect(&self) -> Result<Client> {
-        self.shared.options.endpoint.connect().await
+    /// A session without transaction, if possible the one that was last given back.
+    async fn session(&self) -> Result<Client> {
+        match self.shared.with_state(|s| s.idle.take()).filter(|c| !c.is_closed()) {
+            Some(client) => Ok(client),
+            None => self.shared.options.endpoint.connect().await,
+        }
+    }
+
+    /// Keeps a session for the next use; one that met an error is not given back.
+    fn give_back(&self, client: Client) {
+        self.shared.with_state(|s| s.idle = Some(client));
     }
 
     /// Two ids must not meet in one table only because the option `schema` hides what tells them apart.
@@ -207,8 +218,10 @@ impl Sink for PostgresSink {
     async fn plan_table(&self, schema: &TableSchema) -> Result<TablePlan> {
         let options = &self.shared.options;
         let table = ddl::qualified(&schema.id, options)?;
-        let client = self.connect().await?;
-        match catalog::load(&client, &table).await? {
+        let client = self.session().await?;
+        let actual = catalog::load(&client, &table).await?;
+        self.give_back(client);
+        match actual {
             Some(actual) => {
                 let (_, notes) = Target::join(schema, &table, &actual, options)?;
                 Ok(TablePlan { table: schema.id.clone(), statements: Vec::new(), notes })
@@ -221,11 +234,11 @@ impl Sink for PostgresSink {
     }
 
     async fn open(&self, ctx: &SinkContext) -> Result<SinkRecovery> {
-        let client = self.connect().await?;
+        let client = self.session().await?;
         self.shared.progress.open(&client).await?;
         wait_for_owners(&client, &ctx.job).await?;
         let recovery = self.shared.progress.recover(&client, ctx).await?;
-        self.shared.with_state(|s| *s = State { open: true, ..State::default() });
+        self.shared.with_state(|s| *s = State { open: true, idle: Some(client), ..State::default() });
         self.shared.changed();
         Ok(recovery)
     }
@@ -234,10 +247,11 @@ impl Sink for PostgresSink {
         let options = &self.shared.options;
         let table = ddl::qualified(&schema.id, options)?;
         self.claim(schema, &table)?;
-        let client = self.connect().await?;
+        let client = self.session().await?;
         let Some(actual) = catalog::load(&client, &table).await? else {
             let plan = self.create(&client, schema, snapshot).await?;
             self.shared.changed();
+            self.give_back(client);
             return Ok(plan);
         };
         let open = self.shared.with_state(|s| s.open);
@@ -251,6 +265,7 @@ impl Sink for PostgresSink {
         {
             actual = catalog::load(&client, &table).await?.unwrap_or(actual);
         }
+        self.give_back(client);
         let (_, notes) = Target::join(schema, &table, &actual, options)?;
         Ok(TablePlan { table: schema.id.clone(), statements: Vec::new(), notes })
     }
@@ -260,7 +275,7 @@ impl Sink for PostgresSink {
         if keyed.is_empty() || !self.shared.with_state(|s| s.open) {
             return Ok(());
         }
-        let client = self.connect().await?;
+        let client = self.session().await?;
         for schema in keyed {
             self.shared.build_key(&client, schema).await?;
         }
@@ -273,7 +288,7 @@ impl Sink for PostgresSink {
                 self.prepare_table(&change.after, false).await?;
             }
             SchemaChangeKind::AddColumns(columns) => {
-                let client = self.connect().await?;
+                let client = self.session().await?;
                 for (column, _) in columns {
                     self.add_column(&client, change, &column.name).await?;
                 }
@@ -290,7 +305,7 @@ impl Sink for PostgresSink {
     }
 
     async fn open_writer(&self, ctx: WriterContext) -> Result<Box<dyn SinkWriter>> {
-        let client = self.connect().await?;
+        let client = self.session().await?;
         Ok(Box::new(PostgresWriter::open(ctx, self.shared.clone(), client).await?))
     }
 }

@@ -29,6 +29,8 @@ pub struct TargetColumn {
     pub form: Form,
     /// Whether NULL is refused.
     pub not_null: bool,
+    /// Whether it is a text column, which holds dates that no calendar has.
+    pub any_date: bool,
 }
 
 /// Where and how the rows of a table go.
@@ -74,7 +76,11 @@ impl Target {
             let in_key = schema.primary_key.contains(&column.name);
             match actual.column(&column.name) {
                 None => problems.push(format!("column `{}` is missing", column.name)),
-                Some(target) if target.generated && !in_key => {
+                Some(target) if target.generated && in_key => {
+                    problems
+                        .push(format!("column `{}` is in the key and computed by the target", column.name));
+                }
+                Some(target) if target.generated => {
                     notes.push(format!("column `{}` is computed by the target", column.name));
                 }
                 Some(target) => match types::fit(&column.ty, &target.ty, in_key, options) {
@@ -224,5 +230,6 @@ fn written(source: usize, target: &ActualColumn, form: Form) -> TargetColumn {
         cast: target.ty.sql.clone(),
         form,
         not_null: target.not_null,
+        any_date: matches!(target.ty.name.as_str(), "text" | "varchar" | "bpchar"),
     }
 }

@@ -245,6 +245,9 @@ pub fn fit(
                 ));
             }
             let note = match (declared_length(ty), limit) {
+                _ if actual.name == "bpchar" && !matches!(ty, Char { .. }) => {
+                    Some("the target fills texts up with blanks, and refuses longer ones")
+                }
                 (_, None) => None,
                 (Some(length), Some(limit)) if length <= limit => None,
                 _ => Some("texts longer than the target column will be refused"),

@@ -1,5 +1,8 @@
 //! Tests against a real PostgreSQL.
 
+// Helpers outside of test functions may unwrap like these.
+#![allow(clippy::unwrap_used)]
+
 #[path = "it/changes.rs"]
 mod changes;
 #[path = "it/contention.rs"]

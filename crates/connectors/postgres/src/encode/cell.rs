@@ -65,6 +65,9 @@ impl Column<'_> {
     }
 
     fn impossible_date(&self, row: usize) -> bool {
+        if self.target.any_date {
+            return false;
+        }
         match &self.values {
             Values::Date(a) => is_partial_date(a.value(row)),
             Values::Timestamp(a) => is_partial_datetime(a.value(row)),
@@ -139,7 +142,7 @@ impl Column<'_> {
             _ => (6, b""),
         };
         let fields = DateTimeFields::decode(micros);
-        if fields.date.year > 0 {
+        if fields.date.year > 0 || is_partial_datetime(micros) {
             write_datetime(out, micros, precision);
             out.extend_from_slice(zone);
         } else {
@@ -195,7 +198,7 @@ fn bits(out: &mut Vec<u8>, value: u64, length: u8) {
 
 fn date(out: &mut Vec<u8>, days: i32) {
     let fields = DateFields::decode(days);
-    if fields.year > 0 {
+    if fields.year > 0 || is_partial_date(days) {
         write_date(out, days);
     } else {
         let year = 1 - fields.year;
@@ -213,9 +216,15 @@ fn bytes(value: &[u8], style: Style, out: &mut Vec<u8>) {
 }
 
 fn hex(value: &[u8], out: &mut Vec<u8>) {
+    const PART: usize = 64;
     out.reserve(value.len() * 2);
-    for byte in value {
-        out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    for part in value.chunks(PART) {
+        let mut digits = [0; PART * 2];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(part) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        out.extend_from_slice(&digits[..part.len() * 2]);
     }
 }
 

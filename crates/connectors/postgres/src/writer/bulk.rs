@@ -155,7 +155,7 @@ impl PostgresWriter {
                 Err(error) => match trouble(&format!("copying into {}", target.table), error) {
                     Trouble::Row(row) => {
                         tracing::debug!(reason = %row.reason, "a row is refused, copying the segment again");
-                        if row.unique && target.has_key() {
+                        if row.is_unique() && target.has_key() {
                             bulk.merging.insert(target.number);
                         }
                         control(&self.client, "ROLLBACK TO SAVEPOINT canalis_segment").await?;
@@ -164,15 +164,19 @@ impl PostgresWriter {
                 },
             }
         }
-        let set = RowSet::new(&target, &batches, dates)?;
-        if again {
-            let steps = if all_new { vec![(Op::Insert, set.all())] } else { operations(&target, &batches)? };
+        if again || !refused.is_empty() {
+            let set = RowSet::new(&target, &batches, dates)?;
+            let steps = match (again, all_new) {
+                (false, _) => Vec::new(),
+                (true, true) => vec![(Op::Insert, set.all())],
+                (true, false) => operations(&target, &batches)?,
+            };
             for (op, rows) in steps {
                 land(&self.client, &set, op, &rows, &mut refused).await?;
             }
+            bulk.letters.extend(refused.letters(&set, None));
         }
         control(&self.client, "RELEASE SAVEPOINT canalis_segment").await?;
-        bulk.letters.extend(refused.letters(&set, None));
         if bulk.letters.len() >= MAX_WAITING_LETTERS {
             let letters = std::mem::take(&mut bulk.letters);
             self.reject(letters).await?;

@@ -1,7 +1,7 @@
 //! Owns the execution of row statements, and the careful way: inside an open transaction, with savepoints, the rows
 //! that the server refuses are found by halving while all others land.
 
-use std::{pin::pin, time::Duration};
+use std::{collections::HashSet, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use canalis_batch::RowRef;
@@ -20,6 +20,9 @@ use crate::{
 
 /// Bytes of COPY text that are encoded at once; also what one message carries.
 pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// Why the removal of an image is refused that no row has.
+const MISSING: &str = "no row of the target is equal to the one that was removed at the source";
 
 /// How often a statement that met a deadlock or a lock is tried again.
 pub const CONTENTION_RETRIES: u32 = 8;
@@ -120,7 +123,7 @@ pub async fn land(
         Op::Upsert => {
             let failed = bisect(client, set, op, rows, refused).await?;
             // A value of another unique index may have moved from row to row: such rows are replaced together.
-            if set.target.other_unique && failed.iter().any(|f| f.trouble.unique) {
+            if set.target.other_unique && failed.iter().any(|f| f.trouble.is_unique()) {
                 let again: Vec<RowRef> = failed.iter().map(|f| f.at).collect();
                 replace(client, set, &again, refused).await?
             } else {
@@ -131,7 +134,8 @@ pub async fn land(
         Op::Insert => bisect(client, set, op, rows, refused).await?,
     };
     for Failed { at, trouble } in failed {
-        refused.note(at, trouble.reason);
+        let missing = op == Op::DeleteImages && trouble.is_missing();
+        refused.note(at, if missing { MISSING.to_owned() } else { trouble.reason });
     }
     Ok(())
 }
@@ -159,7 +163,8 @@ async fn replace(
                 format!("replacing rows of {} fails", set.target.table),
             ));
         }
-        left.retain(|at| !bad.iter().any(|b| b.at == *at) && !refused.contains(*at));
+        let gone: HashSet<(u32, u32)> = bad.iter().map(|b| (b.at.batch, b.at.row)).collect();
+        left.retain(|at| !gone.contains(&(at.batch, at.row)) && !refused.contains(*at));
         failed.append(&mut bad);
     }
     Ok(failed)

@@ -75,6 +75,12 @@ impl<'a> RowSet<'a> {
         refs
     }
 
+    /// What a row stands for.
+    pub fn kind(&self, at: RowRef) -> RowKind {
+        let (batch, row) = place(at);
+        self.batches[batch].kinds()[row]
+    }
+
     /// The dead letter of a refused row.
     pub fn letter(&self, at: RowRef, reason: String, position: Option<&Position>) -> DeadLetter {
         let (batch, row) = place(at);
@@ -124,21 +130,26 @@ impl Refused {
         self.rows.contains_key(&(at.batch, at.row))
     }
 
-    /// The images before those updates that were refused: rows that stay.
+    /// The images before those updates that were refused, as far as they were found: rows that stay.
     pub fn replaced(&self, set: &RowSet<'_>) -> Vec<RowRef> {
-        let after = |batch: u32, row: u32| {
-            let (batch, row) = place(RowRef { batch, row });
-            set.batches[batch].kinds()[row] == RowKind::UpdateAfter
-        };
-        let refused = self.rows.keys().filter(|(batch, row)| after(*batch, *row));
+        let after = |at: &&(u32, u32)| set.kind(RowRef { batch: at.0, row: at.1 }) == RowKind::UpdateAfter;
         // −U stands right before its +U.
-        refused.map(|(batch, row)| RowRef { batch: *batch, row: row - 1 }).collect()
+        let before = |at: &(u32, u32)| RowRef { batch: at.0, row: at.1 - 1 };
+        self.rows.keys().filter(after).map(before).filter(|at| !self.contains(*at)).collect()
     }
 
-    /// Dead letters for all of them.
+    /// Dead letters for all of them. An update is one change: when both of its images are refused, the image after
+    /// stands for it.
     pub fn letters(self, set: &RowSet<'_>, position: Option<&Position>) -> Vec<DeadLetter> {
-        let letter = |((batch, row), reason)| set.letter(RowRef { batch, row }, reason, position);
-        self.rows.into_iter().map(letter).collect()
+        let mut letters = Vec::with_capacity(self.rows.len());
+        for ((batch, row), reason) in &self.rows {
+            let at = RowRef { batch: *batch, row: *row };
+            if set.kind(at) == RowKind::UpdateBefore && self.rows.contains_key(&(*batch, row + 1)) {
+                continue;
+            }
+            letters.push(set.letter(at, reason.clone(), position));
+        }
+        letters
     }
 }
 

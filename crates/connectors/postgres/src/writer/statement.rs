@@ -100,7 +100,9 @@ pub fn pieces(
             let images = target.list(&target.all(), |c| c.quoted.clone());
             let source =
                 format!("SELECT ROW({images})::text AS image FROM {}", target.staging(Staging::Images));
-            stage(Staging::Images, delete_images(target, &source))
+            // Images that cannot be written are not staged and not counted.
+            let copies = format!("(SELECT count(*) FROM {})", target.staging(Staging::Images));
+            stage(Staging::Images, delete_images(target, &source, &copies))
         }
     })
 }
@@ -132,16 +134,23 @@ fn delete_staged(target: &Target, purpose: Staging) -> String {
 }
 
 /// Deletes one row per image that `source` gives, by the text of whole rows: it is exact for every type (JSON, −0.0
-/// and NULL included), and it can be hashed.
-fn delete_images(target: &Target, source: &str) -> String {
+/// and NULL included), and it can be hashed. See [`all_found`] for images that no row has.
+fn delete_images(target: &Target, source: &str, copies: &str) -> String {
     let table = &target.table;
     let columns = target.list(&target.all(), |c| format!("t.{}", c.quoted));
-    format!(
+    let delete = format!(
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT place FROM (\
          SELECT t.ctid AS place, s.copies, row_number() OVER (PARTITION BY s.image) AS number \
          FROM {table} t JOIN (SELECT image, count(*) AS copies FROM ({source}) i GROUP BY image) s \
-         ON ROW({columns})::text = s.image) m WHERE number <= copies));"
-    )
+         ON ROW({columns})::text = s.image) m WHERE number <= copies))"
+    );
+    all_found(&delete, copies)
+}
+
+/// Lets a DELETE fail when it does not find its rows: the division by zero is an error about a row, so the rows that
+/// are missing are found like rows that are refused, at no cost for the others.
+fn all_found(delete: &str, rows: &str) -> String {
+    format!("WITH d AS ({delete} RETURNING 1) SELECT 1 / (count(*) = {rows})::int FROM d;")
 }
 
 /// One statement (or two) with the rows as literals; `None` when no row is left.
@@ -166,7 +175,7 @@ fn by_literals(set: &RowSet<'_>, op: Op, rows: &[RowRef], refused: &mut Refused)
         Op::Delete => delete_keys(set, rows, refused)?,
         Op::DeleteImages if rows.len() <= SINGLE_DELETES => delete_singly(set, rows, refused)?,
         Op::DeleteImages => {
-            let (values, _) = values(set, &target.all(), rows, refused)?;
+            let (values, kept) = values(set, &target.all(), rows, refused)?;
             values.map(|values| {
                 let names: Vec<String> = (0..target.columns.len()).map(|i| format!("c{i}")).collect();
                 let casts: Vec<String> =
@@ -176,7 +185,7 @@ fn by_literals(set: &RowSet<'_>, op: Op, rows: &[RowRef], refused: &mut Refused)
                     casts.join(", "),
                     names.join(", ")
                 );
-                delete_images(target, &source)
+                delete_images(target, &source, &kept.len().to_string())
             })
         }
     };
@@ -269,12 +278,12 @@ fn delete_singly(set: &RowSet<'_>, rows: &[RowRef], refused: &mut Refused) -> Re
         }
         let names = target.list(&all, |c| format!("t.{}", c.quoted));
         conditions.push(format!("ROW({names})::text = ROW({})::text", casts.join(", ")));
-        let _ = write!(
-            sql,
-            "DELETE FROM {0} WHERE ctid = (SELECT t.ctid FROM {0} t WHERE {1} LIMIT 1);",
+        let delete = format!(
+            "DELETE FROM {0} WHERE ctid = (SELECT t.ctid FROM {0} t WHERE {1} LIMIT 1)",
             target.table,
             conditions.join(" AND ")
         );
+        sql.push_str(&all_found(&delete, "1"));
     }
     Ok((!sql.is_empty()).then_some(sql))
 }

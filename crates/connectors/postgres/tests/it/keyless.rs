@@ -137,3 +137,48 @@ async fn a_refused_row_is_no_trouble_when_it_is_deleted() {
     assert!(lab.letters.take().is_empty());
     assert_eq!(lab.lines("SELECT a, b FROM app.nk ORDER BY a").await, ["1|a", "2|b"]);
 }
+
+#[tokio::test]
+async fn an_image_that_no_row_has_is_a_letter() {
+    for copies in [1usize, 20, 1200] {
+        let Some(lab) = Lab::new().await else { return };
+        let schema = nk();
+        let sink = lab.open(&[], &[&schema]).await;
+        let mut writer = lab.writer(&sink).await;
+        lab.run(&format!("INSERT INTO app.nk SELECT 1, 'x' FROM generate_series(1, {copies})")).await;
+        let mut rows = vec![(Delete, "1", "x"); copies];
+        rows.push((Delete, "1", "X"));
+        rows.push((Insert, "2", "y"));
+        writer.write(pair_batch(&schema, &rows)).await.unwrap();
+        let total = u64::try_from(copies).unwrap() + 1;
+        assert_eq!(counts(&writer.commit(&at(1)).await.unwrap()), (total, 1));
+        let letters = lab.letters.take();
+        assert_eq!(letters.len(), 1);
+        assert_eq!(letters[0].payload["b"], "X");
+        assert!(letters[0].reason.contains("no row of the target"), "{}", letters[0].reason);
+        assert_eq!(lab.lines("SELECT a, b FROM app.nk").await, ["2|y"]);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_update_leaves_the_earlier_row() {
+    let Some(lab) = Lab::new().await else { return };
+    let schema = nk();
+    lab.run("CREATE SCHEMA app; CREATE TABLE app.nk (a int, b text CHECK (b <> 'bad'))").await;
+    let sink = lab.open(&[], &[&schema]).await;
+    let mut writer = lab.writer(&sink).await;
+    writer.write(pair_batch(&schema, &[(Insert, "1", "x"), (Insert, "2", "y")])).await.unwrap();
+    writer.commit(&at(1)).await.unwrap();
+    let rows = [
+        (UpdateBefore, "1", "x"),
+        (UpdateAfter, "1", "a\0b"),
+        (UpdateBefore, "2", "y"),
+        (UpdateAfter, "2", "bad"),
+        // Neither image can be had: one change, one letter.
+        (UpdateBefore, "3", "gone"),
+        (UpdateAfter, "3", "bad"),
+    ];
+    writer.write(pair_batch(&schema, &rows)).await.unwrap();
+    assert_eq!(counts(&writer.commit(&at(2)).await.unwrap()), (0, 3));
+    assert_eq!(lab.lines("SELECT a, b FROM app.nk ORDER BY a").await, ["1|x", "2|y"]);
+}

@@ -1,7 +1,7 @@
 //! Owns putting rows into tables inside an open transaction, row by row through prepared statements. A row that
 //! SQLite refuses leaves no trace and becomes a dead letter.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
 use canalis_connector_api::DeadLetter;
@@ -26,6 +26,9 @@ const SINGLE_DELETES: usize = 8;
 
 /// A row that SQLite cannot hold, and why.
 type Refused = (RowRef, String);
+
+/// Why the removal of an image is refused that no row has.
+const MISSING: &str = "no row of the target is equal to the one that was removed at the source";
 
 /// Why a row was not written.
 enum Failure {
@@ -64,9 +67,14 @@ pub fn windows(
                 letters.extend(session.letters(session.put(&upserts)?));
             }
             Changes::Images { deletes, inserts } => {
-                session.delete_images(&deletes)?;
-                let refused = session.put(&inserts)?;
-                session.put(&session.replaced(&refused))?;
+                let missing = session.delete_images(&deletes)?;
+                let mut refused = session.put(&inserts)?;
+                session.put(&session.replaced(&refused, &missing))?;
+                // An update is one change: when both of its images are refused, the image after stands for it.
+                let after: HashSet<(u32, u32)> = refused.iter().map(|(at, _)| (at.batch, at.row)).collect();
+                let alone = |(at, _): &Refused| !after.contains(&(at.batch, at.row + 1));
+                let missing: Vec<Refused> = missing.into_iter().filter(alone).collect();
+                refused.extend(missing);
                 letters.extend(session.letters(refused));
             }
         }
@@ -108,15 +116,17 @@ impl Session<'_> {
         Ok(refused)
     }
 
-    /// The images before those updates that were refused: rows that stay, and were removed.
-    fn replaced(&self, refused: &[Refused]) -> Vec<RowRef> {
+    /// The images before those updates that were refused, as far as they were found: rows that stay.
+    fn replaced(&self, refused: &[Refused], missing: &[Refused]) -> Vec<RowRef> {
         let after = |at: &RowRef| {
             let (batch, row) = self.place(*at);
             batch.kinds()[row] == RowKind::UpdateAfter
         };
         // −U stands right before its +U.
         let before = |(at, _): &Refused| RowRef { batch: at.batch, row: at.row - 1 };
-        refused.iter().filter(|(at, _)| after(at)).map(before).collect()
+        let missing: HashSet<(u32, u32)> = missing.iter().map(|(at, _)| (at.batch, at.row)).collect();
+        let found = |at: &RowRef| !missing.contains(&(at.batch, at.row));
+        refused.iter().filter(|(at, _)| after(at)).map(before).filter(found).collect()
     }
 
     fn replace(
@@ -161,7 +171,8 @@ impl Session<'_> {
             if bad.is_empty() {
                 break;
             }
-            rows.retain(|at| !bad.iter().any(|(b, _)| b == at));
+            let gone: HashSet<(u32, u32)> = bad.iter().map(|(at, _)| (at.batch, at.row)).collect();
+            rows.retain(|at| !gone.contains(&(at.batch, at.row)));
             refused.extend(bad);
         }
         Ok(refused)
@@ -195,20 +206,27 @@ impl Session<'_> {
         Ok(letters)
     }
 
-    /// Deletes one row per image. An image that cannot be stored is in no row, so its removal is done.
-    fn delete_images(&self, rows: &[RowRef]) -> Result<()> {
+    /// Deletes one row per image; gives the images that no row has. An image that cannot be stored is in no row, so its
+    /// removal is done.
+    fn delete_images(&self, rows: &[RowRef]) -> Result<Vec<Refused>> {
         let all: Vec<usize> = (0..self.target.columns.len()).collect();
+        let doing = format!("removing rows of `{}`", self.target.id.table);
+        let fail = |e| to_error(&doing, e);
+        let mut missing = Vec::new();
         if rows.len() <= SINGLE_DELETES || !self.target.keeps_class {
             let mut statement = self.statement(&self.target.delete_image)?;
             for at in rows {
-                match self.run(&mut statement, &all, *at) {
-                    Ok(()) | Err(Failure::Row { .. }) => {}
-                    Err(Failure::Fatal(error)) => return Err(error),
+                let Ok(values) = self.values(&all, *at) else { continue };
+                for (place, value) in values.into_iter().enumerate() {
+                    statement.raw_bind_parameter(place + 1, value).map_err(fail)?;
+                }
+                if statement.raw_execute().map_err(fail)? == 0 {
+                    missing.push((*at, MISSING.to_owned()));
                 }
             }
-            return Ok(());
+            return Ok(missing);
         }
-        let mut wanted: HashMap<Vec<u8>, u64> = HashMap::with_capacity(rows.len());
+        let mut wanted: HashMap<Vec<u8>, Vec<RowRef>> = HashMap::with_capacity(rows.len());
         let mut left = 0u64;
         for at in rows {
             if let Ok(values) = self.values(&all, *at) {
@@ -216,12 +234,10 @@ impl Session<'_> {
                 for value in &values {
                     encode(as_ref(value), &mut image);
                 }
-                *wanted.entry(image).or_default() += 1;
+                wanted.entry(image).or_default().push(*at);
                 left += 1;
             }
         }
-        let doing = format!("looking for rows of `{}`", self.target.id.table);
-        let fail = |e| to_error(&doing, e);
         let mut found: Vec<i64> = Vec::new();
         {
             let mut scan = self.statement(&self.target.scan)?;
@@ -231,8 +247,7 @@ impl Session<'_> {
                 let Some(row) = cursor.next().map_err(fail)? else { break };
                 image.clear();
                 read(row, all.len(), &mut image).map_err(fail)?;
-                if let Some(copies) = wanted.get_mut(image.as_slice()).filter(|copies| **copies > 0) {
-                    *copies -= 1;
+                if wanted.get_mut(image.as_slice()).and_then(Vec::pop).is_some() {
                     left -= 1;
                     found.push(row.get(0).map_err(fail)?);
                 }
@@ -242,7 +257,8 @@ impl Session<'_> {
         for rowid in found {
             delete.execute([rowid]).map_err(fail)?;
         }
-        Ok(())
+        missing.extend(wanted.into_values().flatten().map(|at| (at, MISSING.to_owned())));
+        Ok(missing)
     }
 
     fn statement(&self, sql: &str) -> Result<CachedStatement<'_>> {

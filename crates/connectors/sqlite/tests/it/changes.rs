@@ -219,3 +219,42 @@ async fn composite_keys_of_many_types() {
     writer.commit(&at(2)).await.unwrap();
     assert_eq!(lab.lines("SELECT v FROM t"), ["2"]);
 }
+
+#[tokio::test]
+async fn an_image_that_no_row_has_is_a_letter() {
+    for copies in [1usize, 20] {
+        let lab = Lab::new();
+        let schema = nk();
+        let sink = lab.open(&[&schema]).await;
+        let mut writer = lab.writer(&sink).await;
+        writer.write(pair_batch(&schema, &vec![(Insert, "1", "x"); copies])).await.unwrap();
+        writer.commit(&at(1)).await.unwrap();
+        let mut rows = vec![(Delete, "1", "x"); copies];
+        rows.push((Delete, "1", "X"));
+        writer.write(pair_batch(&schema, &rows)).await.unwrap();
+        assert_eq!(counts(&writer.commit(&at(2)).await.unwrap()), (u64::try_from(copies).unwrap(), 1));
+        assert_eq!(lab.letters.take()[0].payload["b"], "X");
+        assert!(lab.lines("SELECT a, b FROM nk").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_refused_update_without_a_key_leaves_the_earlier_row() {
+    let lab = Lab::new();
+    let schema = nk();
+    lab.run("CREATE TABLE nk (a INTEGER, b TEXT CHECK (b <> 'bad')) STRICT");
+    let sink = lab.open(&[&schema]).await;
+    let mut writer = lab.writer(&sink).await;
+    writer.write(pair_batch(&schema, &[(Insert, "1", "x")])).await.unwrap();
+    writer.commit(&at(1)).await.unwrap();
+    let rows = [
+        (UpdateBefore, "1", "x"),
+        (UpdateAfter, "1", "bad"),
+        // Neither image can be had: one change, one letter.
+        (UpdateBefore, "3", "gone"),
+        (UpdateAfter, "3", "bad"),
+    ];
+    writer.write(pair_batch(&schema, &rows)).await.unwrap();
+    assert_eq!(counts(&writer.commit(&at(2)).await.unwrap()), (0, 2));
+    assert_eq!(lab.lines("SELECT a, b FROM nk"), ["1|x"]);
+}

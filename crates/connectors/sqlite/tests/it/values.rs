@@ -109,8 +109,8 @@ async fn my_21_rows_of_20_mib() {
     let schema = table("t", &[("id", LogicalType::Int32, false), ("v", LogicalType::Bytes, true)], &["id"]);
     let sink = lab.open(&[&schema]).await;
     let mut writer = lab.writer(&sink).await;
-    let big: Vec<u8> =
-        (0..20usize << 20).map(|i| u8::try_from(i.wrapping_mul(31) >> 3 & 0xff).unwrap()).collect();
+    let pattern: Vec<u8> = (0..=250).chain((0..=255).rev()).collect();
+    let big = pattern.repeat((20 << 20) / pattern.len() + 1);
     let row: &[Option<&[u8]>] = &[Some(b"1"), Some(&big)];
     writer.write(batch(&schema, &[(RowKind::Insert, row)])).await.unwrap();
     writer.commit(&at(1)).await.unwrap();

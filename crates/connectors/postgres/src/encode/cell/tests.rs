@@ -54,6 +54,7 @@ fn cell_with(
             cast: actual.sql,
             form,
             not_null,
+            any_date: actual.name == "text",
         }],
         key: Vec::new(),
         arbiter: false,
@@ -137,6 +138,9 @@ fn my_01_my_02_impossible_dates_follow_the_policy() {
         assert_eq!(cell("null", false).unwrap().1, "(NULL)");
         assert!(cell("null", true).unwrap_err().contains("column `v`"));
         assert_eq!(cell("epoch", true).unwrap().0, "1970-01-01 00:00:00");
+        let ty = LogicalType::Timestamp { precision: 0 };
+        let kept = cell_with(ty, ("text", -1), false, &[], Some(text.as_bytes())).unwrap();
+        assert_eq!(kept.0, text);
     }
 }
 
