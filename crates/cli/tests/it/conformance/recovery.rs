@@ -1,6 +1,7 @@
 //! Recovery: what was committed is there with its position, what was not is gone, and nothing comes twice.
 
 use canalis_connector_api::{DeliveryGuarantee, Sink, SinkContext};
+use canalis_types::Code;
 use serde_json::Value;
 
 use super::{
@@ -110,6 +111,38 @@ async fn records_belong_to_one_job_and_go_with_a_fresh_start() {
             assert_eq!(recovery.done_splits.contains("a split"), known, "{place}");
         }
         assert_eq!(lab.rows("t").await, ["1|a", "2|b"], "{name}: rows stay");
+    }
+}
+
+/// Two runs of a job must not both write: either the second does not begin while the first is at work, or the first can
+/// commit no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_of_an_earlier_run_cannot_commit_behind_the_back_of_a_later_one() {
+    for lab in databases().await {
+        let name = lab.name;
+        let schema = keyless(&lab, "t");
+        let sink = lab.sink();
+        lab.open(&*sink, 1, Start::Fresh).await;
+        sink.prepare_table(&schema, false).await.unwrap();
+        let mut writer = lab.writer(&*sink, 0, 1).await;
+        writer.write(batch(&schema, &insert(&["1", "a"]))).await.unwrap();
+        writer.commit(&point(1)).await.unwrap();
+        writer.write(batch(&schema, &insert(&["2", "b"]))).await.unwrap();
+
+        let later = lab.sink();
+        let ctx = SinkContext { job: JOB.into(), writers: 1, fresh: false, tables: vec![schema.id.clone()] };
+        match later.open(&ctx).await {
+            Err(error) => assert_eq!(error.code(), Code::SinkContention, "{name}: {error}"),
+            Ok(recovery) => {
+                assert_eq!(recovery.positions, [Some(position(1))], "{name}");
+                later.prepare_table(&schema, false).await.unwrap();
+                let mut later = lab.writer(&*later, 0, 1).await;
+                later.write(batch(&schema, &insert(&["2", "b"]))).await.unwrap();
+                later.commit(&point(2)).await.unwrap();
+                assert!(writer.commit(&point(2)).await.is_err(), "{name}: both runs have committed");
+                assert_eq!(lab.rows("t").await, ["1|a", "2|b"], "{name}");
+            }
+        }
     }
 }
 
