@@ -14,11 +14,7 @@ use super::{
 
 /// Builds what is missing of a table that the job has created. An index that the server does not understand is left out
 /// with a warning; a unique one that the rows do not satisfy yet is left for later.
-pub(super) async fn build(
-    session: &mut Session,
-    schema: &TableSchema,
-    place: &TableId,
-) -> Result<Vec<String>> {
+async fn build(session: &mut Session, schema: &TableSchema, place: &TableId) -> Result<Vec<String>> {
     let database = place.schema.as_deref().unwrap_or_default();
     let Some(existing) = read_table(session, database, &place.table).await? else { return Ok(Vec::new()) };
     let missing = missing_indexes(schema, &existing);
@@ -65,11 +61,29 @@ async fn add(session: &mut Session, place: &TableId, sql: &str) -> Result<Option
 
 /// Whether a unique index is still missing after [`build`], because rows of different moments of the snapshot are
 /// there side by side until the stream has caught up.
-pub(super) fn awaits_stream(schema: &TableSchema, missing: &[&Index]) -> bool {
+fn awaits_stream(schema: &TableSchema, missing: &[&Index]) -> bool {
     schema.has_key() && missing.iter().any(|index| index.unique)
 }
 
-/// Builds the indexes of one table and makes its target anew.
+/// Builds what is missing of a table that the job has created, and notes unique indexes that have to wait.
+pub(super) async fn build_or_postpone(
+    shared: &Shared,
+    session: &mut Session,
+    schema: &Arc<TableSchema>,
+    place: &TableId,
+) -> Result<Vec<String>> {
+    let built = build(session, schema, place).await?;
+    if let Some(existing) = shared.read(session, place).await? {
+        if awaits_stream(schema, &missing_indexes(schema, &existing)) {
+            shared.postpone(schema.clone());
+        } else {
+            shared.done(schema);
+        }
+    }
+    Ok(built)
+}
+
+/// Builds the indexes of one table after its snapshot and makes its target anew.
 pub(super) async fn complete(
     shared: &Shared,
     session: &mut Session,
@@ -79,15 +93,7 @@ pub(super) async fn complete(
     if !shared.progress()?.has_created(session, &place).await? {
         return Ok(());
     }
-    build(session, schema, &place).await?;
-    let database = place.schema.as_deref().unwrap_or_default();
-    if let Some(existing) = read_table(session, database, &place.table).await? {
-        if awaits_stream(schema, &missing_indexes(schema, &existing)) {
-            shared.postpone(schema.clone());
-        } else {
-            shared.done(schema);
-        }
-    }
+    build_or_postpone(shared, session, schema, &place).await?;
     let filled = shared.targets.filled(&schema.id);
     shared.refresh(session, schema, filled).await.map(drop)
 }

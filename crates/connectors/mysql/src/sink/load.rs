@@ -33,11 +33,7 @@ pub(super) async fn load(
     refs: &[RowRef],
     verb: Verb,
 ) -> Result<Loaded, Failure> {
-    let expected: u64 = if rows.target.columns.iter().any(|column| column.blank_is_error_value) {
-        refs.iter().map(|row| rows.expected_warnings(*row)).sum()
-    } else {
-        0
-    };
+    let expected = rows.expected_of(refs);
     let sql = statement(rows.target, verb);
     let mut lines = Lines { cells: rows.cells.to_vec(), refs: refs.to_vec(), at: 0 };
     if expected > 0 {

@@ -71,7 +71,7 @@ pub(super) async fn prepare(
     }
     let deferred = moment.before_snapshot && shared.config.indexes == SecondaryIndexes::Deferred;
     if ours && !deferred {
-        plan.statements.extend(super::indexes::build(session, schema, &place).await?);
+        plan.statements.extend(super::indexes::build_or_postpone(shared, session, schema, &place).await?);
     }
     let filled = if plan.statements.is_empty() && (moment.fresh || !ours) {
         has_rows(session, &place).await?

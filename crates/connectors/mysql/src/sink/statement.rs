@@ -37,6 +37,14 @@ impl<'a> Rows<'a> {
         (&self.cells[row.batch as usize], row.row as usize)
     }
 
+    /// Warnings that storing these rows must give.
+    pub(super) fn expected_of(&self, refs: &[RowRef]) -> u64 {
+        if !self.target.columns.iter().any(|column| column.blank_is_error_value) {
+            return 0;
+        }
+        refs.iter().map(|row| self.expected_warnings(*row)).sum()
+    }
+
     /// Warnings that storing a row must give: one for each error value of an ENUM.
     pub(super) fn expected_warnings(&self, row: RowRef) -> u64 {
         let (cells, index) = self.batch(row);

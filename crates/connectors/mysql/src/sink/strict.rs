@@ -107,7 +107,7 @@ pub(super) async fn store_rows(
             letters.push(letter(rows, *row, too_large(sql.len(), facts.max_allowed_packet)));
             continue;
         }
-        let expected = now.iter().map(|row| rows.expected_warnings(*row)).sum();
+        let expected = rows.expected_of(now);
         match run_checked(session, "storing rows", &sql, expected, care).await {
             Ok(Checked::Done(_)) => {}
             Ok(Checked::Altered(reason)) => match now {

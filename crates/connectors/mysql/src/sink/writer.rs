@@ -189,6 +189,8 @@ impl Writer {
     async fn apply(&mut self, care: Care) -> Result<Vec<DeadLetter>, Failure> {
         let room = self.room();
         let mut letters = Vec::new();
+        // All writers take tables in the same order, so that they seldom wait for each other in a circle.
+        self.window.sort_by(|a, b| a.target.name.cmp(&b.target.name));
         for pile in &self.window {
             let target = &*pile.target;
             letters.extend(match target.mode {
