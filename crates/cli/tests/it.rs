@@ -1,4 +1,5 @@
 //! End-to-end tests: the binary as a user runs it, on real servers.
+#![allow(clippy::unwrap_used)] // The helpers stand outside of test functions.
 
 mod it {
     mod conformance;

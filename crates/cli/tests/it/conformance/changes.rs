@@ -142,7 +142,7 @@ async fn thousands_of_changes_in_windows_of_any_size_end_with_the_right_rows() {
 /// A change that fits the rows held: an insert of a free key, or a change, a move or the end of one that is there.
 fn any_change(numbers: &mut Numbers, held: &mut BTreeMap<usize, usize>) -> Changes {
     let key = numbers.below(80);
-    let text = |value: usize| if value % 11 == 0 { "NULL".to_owned() } else { format!("v{value}") };
+    let text = |value: usize| if value.is_multiple_of(11) { "NULL".to_owned() } else { format!("v{value}") };
     let value = numbers.below(1000);
     let Some(old) = held.get(&key).copied() else {
         held.insert(key, value);

@@ -32,7 +32,7 @@ async fn sk_03_reserved_words_and_odd_names() {
             writer.commit(&ends(&[table])).await.unwrap();
             model.apply(&rows);
             assert_eq!(lab.rows(table).await, model.lines(), "{name}");
-            sink.snapshot_complete(&[before.clone()]).await.unwrap();
+            sink.snapshot_complete(std::slice::from_ref(&before)).await.unwrap();
             assert_eq!(sink.plan_table(&before).await.unwrap().statements, [""; 0], "{name}");
 
             let changes = [

@@ -103,7 +103,7 @@ async fn a_split_read_again_doubles_nothing_where_there_is_a_key() {
         writer.write(batch(&schema, &rows(1300, 2000, "new"))).await.unwrap();
         let report = writer.commit(&ends(&["two"])).await.unwrap();
         assert_eq!(counts(&report), (1000, 0), "{name}");
-        sink.snapshot_complete(&[schema.clone()]).await.unwrap();
+        sink.snapshot_complete(std::slice::from_ref(&schema)).await.unwrap();
         assert_eq!(lab.rows("t").await, expected(&[(0, 1300, "old"), (1300, 2000, "new")]), "{name}");
 
         // The stream goes on in the same table.
