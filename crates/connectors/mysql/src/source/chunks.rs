@@ -4,7 +4,7 @@
 use canalis_types::{LogicalType, TableId};
 use serde::{Deserialize, Serialize};
 
-use crate::{catalog::Table, quote};
+use crate::{binlog::BinlogPosition, catalog::Table, quote};
 
 /// Literals of a key, one per chunk column, ready to stand in SQL.
 pub(crate) type Border = Vec<String>;
@@ -252,6 +252,26 @@ pub(crate) fn split_id(table: &TableId, chunk: &Chunk) -> String {
     format!("{table}#{}#{hash:016x}", chunk.number)
 }
 
+/// The name of a table without a key that is read as a whole from a view at a place. A reading from another view has
+/// another name, so that of a complete one the view is known.
+pub(crate) fn whole_id(table: &TableId, view: Option<&BinlogPosition>) -> String {
+    match view {
+        Some(place) => format!("{table}#0#{}:{}", place.file, place.offset),
+        None => format!("{table}#0#"),
+    }
+}
+
+/// The view that a complete reading of a table without a key came from: outer none when `id` is not of this table,
+/// inner none when the server kept no binlog.
+pub(crate) fn read_from(table: &TableId, id: &str) -> Option<Option<BinlogPosition>> {
+    let place = id.strip_prefix(&format!("{table}#0#"))?;
+    if place.is_empty() {
+        return Some(None);
+    }
+    let (file, offset) = place.rsplit_once(':').filter(|(file, _)| !file.contains('#'))?;
+    Some(Some(BinlogPosition::new(file, offset.parse().ok()?)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -348,6 +368,19 @@ mod tests {
         assert!(key.walk_statement(id, None, 2).contains("WHERE `c` IS NOT NULL ORDER BY `c` LIMIT 1, 1"));
         // No rows are lost when every value is NULL: the only chunk has no borders.
         assert_eq!(key.rows_clause(id, &chunk(None, None)), "FROM `d`.`t`");
+    }
+
+    #[test]
+    fn names_of_whole_readings_tell_their_view() {
+        let id = TableId::new("d", "t");
+        let place = BinlogPosition::new("bin.000007", 1234);
+        let name = whole_id(&id, Some(&place));
+        assert_eq!(read_from(&id, &name), Some(Some(place)));
+        assert_eq!(read_from(&TableId::new("d", "other"), &name), None);
+        assert_eq!(read_from(&id, &whole_id(&id, None)), Some(None));
+        assert_eq!(read_from(&id, &split_id(&id, &chunk(None, None))), None);
+        let odd = TableId::new("d", "t#0#x");
+        assert_eq!(read_from(&id, &whole_id(&odd, Some(&BinlogPosition::new("bin.000007", 4)))), None);
     }
 
     #[test]

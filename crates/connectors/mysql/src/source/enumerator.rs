@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     ServerInfo,
+    binlog::BinlogPosition,
     catalog::{self, Table},
     options::{SourceOptions, StartupMode},
     wire::Connection,
@@ -124,15 +125,24 @@ impl Enumerator {
         let (mut conn, info) = connect(&options).await?;
         let server = BinlogServer { endpoint: &options.endpoint, info: &info };
         let names = name_case(&server, &mut conn).await?;
-        let stream = restore.running.iter().find(|split| split.mode == SplitMode::Stream).cloned();
-        if let Some(position) = stream.as_ref().and_then(|s| s.position.as_ref()) {
+        let (stream, mut again): (Vec<Split>, Vec<Split>) = std::mem::take(&mut state.again)
+            .into_iter()
+            .chain(restore.running)
+            .partition(|split| split.mode == SplitMode::Stream);
+        if let Some(position) = stream.first().and_then(|s| s.position.as_ref()) {
             state.history.rewind(position.order);
         }
-        let again: Vec<Split> = restore
-            .running
-            .into_iter()
-            .filter(|split| split.mode != SplitMode::Stream && !restore.done.contains(&split.id))
-            .collect();
+        let keyless: HashSet<TableId> =
+            state.history.schemas().iter().filter(|s| !s.has_key()).map(|s| s.id.clone()).collect();
+        for progress in state.tables.iter_mut().filter(|p| keyless.contains(&p.table)) {
+            let Some(view) = restore.done.iter().find_map(|id| chunks::read_from(&progress.table, id)) else {
+                continue;
+            };
+            progress.plan = Plan::Dealt;
+            progress.watermark = view.map(|place| place.to_position()).transpose()?;
+            again.retain(|split| split.table.as_ref() != Some(&progress.table));
+        }
+        again.retain(|split| !restore.done.contains(&split.id));
         let unfinished: HashSet<TableId> = again
             .iter()
             .filter_map(|split| split.table.clone())
@@ -150,7 +160,7 @@ impl Enumerator {
             state.view = views.place.map(|place| place.to_position()).transpose()?;
         }
         for progress in &mut state.tables {
-            let keyed = state.history.current(&progress.table).is_some_and(|t| t.schema.has_key());
+            let keyed = !keyless.contains(&progress.table);
             if unfinished.contains(&progress.table) && keyed && progress.watermark.is_none() {
                 // Rows may have reached the sink after the state was made.
                 progress.watermark.clone_from(&earlier_view);
@@ -162,8 +172,11 @@ impl Enumerator {
         enumerator.earlier_view = earlier_view;
         for mut split in again {
             split.retried = true;
-            if let Some(table) = &split.table {
-                enumerator.note_read(&table.clone(), enumerator.state.view.clone());
+            if let Some(table) = split.table.clone() {
+                if keyless.contains(&table) {
+                    split.id = enumerator.whole_id(&table)?;
+                }
+                enumerator.note_read(&table, enumerator.state.view.clone());
             }
             enumerator.again.push_back(split);
         }
@@ -222,6 +235,12 @@ impl Enumerator {
         }
     }
 
+    /// Name of a reading of a table without a key from the present view.
+    fn whole_id(&self, table: &TableId) -> Result<String> {
+        let view = self.state.view.as_ref().map(BinlogPosition::parse).transpose()?;
+        Ok(chunks::whole_id(table, view.as_ref()))
+    }
+
     /// The next chunk that is not known to be complete.
     async fn next_chunk(&mut self) -> Result<Option<Split>> {
         let Some(index) = self.state.tables.iter().position(|p| p.plan != Plan::Dealt) else {
@@ -239,8 +258,10 @@ impl Enumerator {
         let mut cutter = Cutter { options: &self.shared.options, conn, table: &table };
         let Some((chunk, rest)) = cutter.next(&progress.plan, progress.rows).await? else { return Ok(None) };
         self.state.tables[index].plan = rest;
+        let split_id =
+            if table.schema.has_key() { chunks::split_id(&id, &chunk) } else { self.whole_id(&id)? };
         let split = Split {
-            id: chunks::split_id(&id, &chunk),
+            id: split_id,
             mode: SplitMode::Snapshot,
             table: Some(id.clone()),
             payload: serde_json::to_value(&chunk)
@@ -335,6 +356,7 @@ impl SplitEnumerator for Enumerator {
 
     fn state(&self) -> Value {
         let mut state = self.state.clone();
+        state.again = self.again.iter().cloned().collect();
         if let Ok(history) = self.shared.history.lock() {
             state.history = history.clone();
         }

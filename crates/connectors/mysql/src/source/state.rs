@@ -1,5 +1,6 @@
 //! Owns the durable state of the enumerator.
 
+use canalis_connector_api::Split;
 use canalis_types::{Code, Error, Position, Result, TableId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +19,9 @@ pub(crate) struct State {
     pub start: Option<Position>,
     /// Tables in the order in which they are read.
     pub tables: Vec<Progress>,
+    /// Splits of an earlier run that are not dealt again yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<Split>,
     /// Structures.
     pub history: History,
 }
@@ -88,7 +92,7 @@ impl State {
         tables: Vec<Progress>,
         history: History,
     ) -> Self {
-        Self { version: VERSION, view, start, tables, history }
+        Self { version: VERSION, view, start, tables, again: Vec::new(), history }
     }
 
     /// # Errors

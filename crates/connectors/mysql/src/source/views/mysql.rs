@@ -16,7 +16,7 @@ use mysql_async::Conn;
 
 use super::{
     Opener, TRIES, Unrepeatable,
-    proof::{Pipeline, Probe},
+    proof::{Look, Pipeline, Probe},
 };
 use crate::{binlog::BinlogPosition, source::place::LoggedTransaction, wire::Connection};
 
@@ -95,16 +95,14 @@ impl Opener<'_> {
         let probe = if *provable { Some(Probe::open(&self.server).await?) } else { None };
         let executed = self.server.variable(control, "gtid_executed").await?.unwrap_or_default();
         self.start_all(sessions).await?;
-        let pipeline = match probe {
+        let look = match probe {
             Some(probe) => probe.look(&self.server).await?,
-            None => None,
+            None => Look::Nothing,
         };
-        let pipeline = match pipeline {
-            Some(pipeline) => pipeline,
-            None => {
-                *provable = false;
-                Pipeline::ending(self.server.end(control).await?)
-            }
+        *provable &= !matches!(look, Look::Denied);
+        let pipeline = match look {
+            Look::Seen(pipeline) => pipeline,
+            Look::Nothing | Look::Denied => Pipeline::ending(self.server.end(control).await?),
         };
         let end = &pipeline.end;
         let Some(transactions) = self.listed(control, &settled.advance(end), end).await? else {

@@ -28,14 +28,24 @@ pub(super) struct Pipeline {
     uncommitted: HashSet<String>,
 }
 
+/// What a look gave.
+pub(super) enum Look {
+    /// The transactions under way.
+    Seen(Pipeline),
+    /// The server could not tell this time; it fails to print statements that hold characters outside its own set.
+    Nothing,
+    /// The account may not see what is asked for.
+    Denied,
+}
+
 impl Probe {
     /// Opens the session; to be done before the views open.
     pub(super) async fn open(server: &BinlogServer<'_>) -> Result<Self> {
         Ok(Self { conn: server.endpoint.connect().await? })
     }
 
-    /// Looks, after the views have opened. `None` when the account may not see what is asked for.
-    pub(super) async fn look(mut self, server: &BinlogServer<'_>) -> Result<Option<Pipeline>> {
+    /// Looks, after the views have opened.
+    pub(super) async fn look(mut self, server: &BinlogServer<'_>) -> Result<Look> {
         let statements = format!(
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; {}; \
              SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX; \
@@ -47,13 +57,17 @@ impl Probe {
             Ok(answer) => answer,
             // No right to see the list or the schema.
             Err(mysql_async::Error::Server(error)) if [1044, 1142, 1143, 1227].contains(&error.code) => {
-                return Ok(None);
+                return Ok(Look::Denied);
+            }
+            Err(mysql_async::Error::Server(error)) => {
+                tracing::debug!(%error, "transactions under way cannot be told");
+                return Ok(Look::Nothing);
             }
             Err(error) => {
                 return Err(server.endpoint.error("looking at transactions under way", error));
             }
         };
-        let Some((end, active, gtids)) = answer else { return Ok(None) };
+        let Some((end, active, gtids)) = answer else { return Ok(Look::Nothing) };
         let fresh = active.contains(&u64::from(self.conn.id()));
         let uncommitted = gtids
             .into_iter()
@@ -62,7 +76,7 @@ impl Probe {
             .collect();
         // How the goodbye goes does not matter.
         drop(self.conn);
-        Ok(Some(Pipeline { end, uncommitted }))
+        Ok(Look::Seen(Pipeline { end, uncommitted }))
     }
 
     #[allow(clippy::type_complexity)] // End of the binlog, active sessions, and the GTID of each session.

@@ -121,6 +121,57 @@ async fn ky_01_a_table_without_a_key_that_was_not_finished_is_read_again_as_a_wh
     }
 }
 
+/// What the third run finds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Left {
+    /// The first run's state; the sink has the second run's reading.
+    FirstState,
+    /// The second run's state from before it dealt anything; the sink has its reading.
+    SecondState,
+    /// The same, and the sink has nothing.
+    Nothing,
+}
+
+#[tokio::test]
+async fn readings_of_runs_that_left_no_state_are_known_by_their_names() {
+    for (server, left) in servers()
+        .into_iter()
+        .flat_map(|s| [Left::FirstState, Left::SecondState, Left::Nothing].map(|left| (s, left)))
+    {
+        let database = server.create_database("src_lostrun").await;
+        execute(server, &database, &["CREATE TABLE nk (a INT)", "INSERT INTO nk VALUES (1), (1)"]).await;
+        let source = source(server, &database, &[]);
+        let mut first = Run::begin(&*source).await;
+        let NextSplit::Split(running) = first.enumerator.next().await.unwrap() else { panic!("a chunk") };
+        let state = first.enumerator.state();
+        drop(first);
+        execute(server, &database, &["INSERT INTO nk VALUES (2)"]).await;
+        // The second run reads the table from its own view, which the sink keeps, and is lost before any checkpoint.
+        let mut second =
+            Run::open(&*source, restore(state.clone(), vec![(*running).clone()], &[])).await.unwrap();
+        // What it has still to deal is in its state.
+        let unread = second.enumerator.state();
+        let (split, batches) = second.chunk().await.unwrap();
+        assert_ne!(split.id, running.id);
+        assert_eq!(batches.iter().map(|b| b.num_rows()).sum::<usize>(), 3);
+        drop(second);
+        execute(server, &database, &["INSERT INTO nk VALUES (3)"]).await;
+        let restored = match left {
+            Left::FirstState => restore(state, vec![*running], &[split.id]),
+            Left::SecondState => restore(unread, Vec::new(), &[split.id]),
+            Left::Nothing => restore(unread, Vec::new(), &[]),
+        };
+        let mut third = Run::open(&*source, restored).await.unwrap();
+        let read_again = third.snapshot().await.len();
+        assert_eq!(read_again, if left == Left::Nothing { 4 } else { 0 }, "{left:?} on {server}");
+        execute(server, &database, &["INSERT INTO nk VALUES (4)"]).await;
+        let expect: &[&str] = if left == Left::Nothing { &["4"] } else { &["3", "4"] };
+        let stream = cells(third.stream(expect.len() as u64).await, 0);
+        let got: Vec<&str> = stream.iter().filter_map(|row| row[0].as_deref()).collect();
+        assert_eq!(got, expect, "{left:?} on {server}");
+    }
+}
+
 #[tokio::test]
 async fn rs_09_the_start_position_is_fixed_at_the_first_start() {
     for server in servers() {
