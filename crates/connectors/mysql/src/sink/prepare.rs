@@ -57,8 +57,9 @@ pub(super) async fn prepare(
     check_apart(shared, session, &schema.id, &place)?;
     let progress = shared.progress()?;
     let mut plan = TablePlan { table: schema.id.clone(), statements: Vec::new(), notes: Vec::new() };
+    let is_new = shared.read(session, &place).await?.is_none();
     let ours;
-    if shared.read(session, &place).await?.is_none() {
+    if is_new {
         create_database(session, place.schema.as_deref().unwrap_or_default()).await?;
         let (statement, notes) = create(session, schema, &place).await?;
         plan.statements.push(statement);
@@ -73,11 +74,8 @@ pub(super) async fn prepare(
     if ours && !deferred {
         plan.statements.extend(super::indexes::build_or_postpone(shared, session, schema, &place).await?);
     }
-    let filled = if plan.statements.is_empty() && (moment.fresh || !ours) {
-        has_rows(session, &place).await?
-    } else {
-        Filled::No
-    };
+    let filled =
+        if !is_new && (moment.fresh || !ours) { has_rows(session, &place).await? } else { Filled::No };
     let (_, notes) = shared.refresh(session, schema, filled).await?;
     plan.notes.extend(notes);
     Ok(plan)

@@ -162,6 +162,9 @@ impl Target {
             }
         }
         let mode = mode(schema, existing, facts, &mut notes, &mut problems);
+        if keeps_columns && matches!(mode, Mode::Replace | Mode::Exact) {
+            notes.push("columns that only the target has are reset when a row is changed".to_owned());
+        }
         if !problems.is_empty() {
             return Err(Error::new(
                 Code::TargetIncompatible,

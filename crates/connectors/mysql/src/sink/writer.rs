@@ -290,7 +290,8 @@ impl SinkWriter for Writer {
         // A position without rows needs no round trip: going on from an older one applies nothing again.
         if self.sent || !self.window.is_empty() || marks {
             let mut tries = 0;
-            let mut care = Care::Quick;
+            // What is sent already could not be sent again.
+            let mut care = if self.sent { Care::Careful } else { Care::Quick };
             let mut told = false;
             loop {
                 let result = match self.apply(care).await {

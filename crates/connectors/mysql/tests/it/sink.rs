@@ -1,6 +1,8 @@
 //! The sink on real servers.
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
+#[path = "sink/families.rs"]
+mod families;
 #[path = "sink/keyed.rs"]
 mod keyed;
 #[path = "sink/keyless.rs"]

@@ -11,7 +11,12 @@ use canalis_connector_api::{
     CommitPoint, DeadLetter, DeadLetterQueue, Options, Registry, Role, Sink, SinkContext, SinkRecovery,
     SinkWriter, Split, SplitBegin, SplitMode, WriterContext,
 };
-use canalis_testkit::Server;
+use canalis_mysql::{
+    Endpoint, Flavor, Side,
+    catalog::{self, Comments, Mapping},
+    types::TinyInt1,
+};
+use canalis_testkit::{Server, ServerKind};
 use canalis_types::{Column, LogicalType, Position, Result, RowKind, TableId, TableSchema};
 use mysql_async::{Value, prelude::Queryable};
 
@@ -192,4 +197,56 @@ pub fn split(id: &str, schema: &Arc<TableSchema>, retried: bool) -> SplitBegin {
 /// A commit that ends a split.
 pub fn split_point(id: &str) -> CommitPoint {
     CommitPoint { splits: vec![id.into()], epoch: 1, ..CommitPoint::default() }
+}
+
+fn endpoint(server: &Server) -> Endpoint {
+    Endpoint {
+        hostname: "127.0.0.1".into(),
+        port: server.port,
+        username: server.username.clone(),
+        password: server.password.clone(),
+        connect_timeout: std::time::Duration::from_secs(10),
+        role: Side::Source,
+    }
+}
+
+/// Structure of a table as the source gives it.
+pub async fn structure(server: &Server, database: &str, table: &str) -> TableSchema {
+    let endpoint = endpoint(server);
+    let mut conn = endpoint.connect().await.unwrap();
+    let flavor = if server.kind == ServerKind::MariaDb { Flavor::MariaDb } else { Flavor::MySql };
+    let mapping = Mapping { flavor, tinyint1: TinyInt1::Integer, comments: Comments::Keep };
+    let id = TableId::new(database, table);
+    let loaded = catalog::load(&endpoint, &mut conn, &id, mapping).await.unwrap();
+    loaded.schema.as_ref().clone()
+}
+
+/// All rows of a table as one batch, each value in its canonical text.
+pub async fn read(server: &Server, schema: &Arc<TableSchema>, from: &str) -> ChangeBatch {
+    let mut conn = server.mysql().await;
+    conn.query_drop("SET NAMES utf8mb4, time_zone = '+00:00'").await.unwrap();
+    let list: Vec<String> = schema
+        .columns
+        .iter()
+        .map(|column| match column.ty {
+            LogicalType::Bit { .. } => format!("`{}` + 0", column.name),
+            // The server shows six digits of a single.
+            LogicalType::Float32 => format!("CAST(`{}` AS DOUBLE)", column.name),
+            _ => format!("`{}`", column.name),
+        })
+        .collect();
+    let rows: Vec<mysql_async::Row> =
+        conn.query(format!("SELECT {} FROM {from}", list.join(","))).await.unwrap();
+    let mut builder = BatchBuilder::new(schema.clone(), rows.len());
+    for row in rows {
+        for (index, value) in row.unwrap().into_iter().enumerate() {
+            match value {
+                Value::NULL => builder.column(index).append_null(),
+                Value::Bytes(bytes) => builder.column(index).append_text(&bytes).unwrap(),
+                other => panic!("text protocol gave {other:?}"),
+            }
+        }
+        builder.end_row(RowKind::Insert, 0);
+    }
+    builder.finish().unwrap()
 }
