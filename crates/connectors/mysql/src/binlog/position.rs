@@ -21,7 +21,8 @@ pub struct BinlogPosition {
     /// Row events of the transaction at `offset` that are consumed.
     #[serde(default)]
     pub events: u64,
-    /// Transactions before the position: a GTID set of MySQL or a GTID list of MariaDB, when it is known.
+    /// Transactions that are done, when they are known: a GTID set of MySQL or a GTID list of MariaDB. Those of them
+    /// that come after the position in the file are passed over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtid_set: Option<String>,
     /// Identity of the server: `server_uuid` of MySQL, `server_id` of MariaDB.

@@ -63,6 +63,14 @@ impl GtidList {
         })
     }
 
+    /// Whether a transaction comes before or is the newest of its domain. Known only if the same server wrote both:
+    /// its numbers only grow.
+    pub fn covers(&self, gtid: DomainGtid) -> bool {
+        self.newest
+            .get(&gtid.domain)
+            .is_some_and(|ours| ours.server == gtid.server && ours.sequence >= gtid.sequence)
+    }
+
     /// Whether there is no domain.
     pub fn is_empty(&self) -> bool {
         self.newest.is_empty()
@@ -91,6 +99,9 @@ mod tests {
         assert_eq!(list.to_string(), "0-1-42,1-2-7");
         list.add(DomainGtid { domain: 0, server: 3, sequence: 43 });
         assert_eq!(list.to_string(), "0-3-43,1-2-7");
+        assert!(list.covers(DomainGtid { domain: 1, server: 2, sequence: 7 }));
+        assert!(!list.covers(DomainGtid { domain: 1, server: 2, sequence: 8 }));
+        assert!(!list.covers(DomainGtid { domain: 1, server: 3, sequence: 1 }));
         assert!(list.contains(&GtidList::parse("0-1-42").unwrap()));
         assert!(!list.contains(&GtidList::parse("0-1-44").unwrap()));
         assert!(!list.contains(&GtidList::parse("5-1-1").unwrap()));

@@ -100,20 +100,21 @@ impl Follower {
         self.format = None;
         self.transaction = None;
         self.tables.forget_announcements();
+        self.place = Place::default();
         let Some(begin) = begin else { return Ok(()) };
         self.expected_file_time = begin.file_time;
         self.resume = begin.events;
         self.time_ms = self.time_ms.or(begin.time_ms);
         let asked = u32::try_from(begin.offset).map_or(FIRST_OFFSET, u64::from);
         self.pass_until = if asked == begin.offset { 0 } else { begin.offset };
-        self.place = Place { file: begin.file.clone(), offset: asked, file_time: None };
+        self.place = Place { file: begin.file.clone(), offset: asked, file_time: None, is_exact: true };
         self.pending.begin_at(&position(begin.clone())?);
         Ok(())
     }
 
     /// The session is lost: delivers what is complete and tells where to go on; `None` when nothing was read yet.
     pub fn interrupted(&mut self) -> Session<Option<BinlogPosition>> {
-        if self.place.file.is_empty() {
+        if !self.place.is_exact {
             return Ok(None);
         }
         if self.transaction.as_ref().is_some_and(|transaction| transaction.xa) {
@@ -145,9 +146,7 @@ impl Follower {
     pub fn drained(&mut self) -> Session<()> {
         match &self.transaction {
             None if self.pending.has_rows() || self.pending.is_idle_due() => self.watermark(),
-            Some(transaction) if !transaction.xa && transaction.skip == 0 && self.pending.is_late() => {
-                self.watermark()
-            }
+            Some(transaction) if !transaction.xa && self.pending.is_late() => self.watermark(),
             _ => Ok(()),
         }
     }
@@ -178,8 +177,16 @@ impl Follower {
         }
     }
 
+    /// Whether what is being read comes before where the stream was to begin, or is not known to come after.
+    fn is_behind(&self) -> bool {
+        !self.place.is_exact
+            || self.place.offset < self.pass_until
+            || self.resume > 0
+            || self.transaction.as_ref().is_some_and(|transaction| transaction.skip > 0)
+    }
+
     fn watermark(&mut self) -> Session<()> {
-        if self.place.file.is_empty() {
+        if self.is_behind() {
             return Ok(());
         }
         let position = position(self.here())?;
@@ -189,7 +196,7 @@ impl Follower {
 
     /// Sends a watermark if one must stand exactly here.
     fn cut(&mut self) -> Session<()> {
-        if self.pending.has_cuts() {
+        if self.pending.has_cuts() && !self.is_behind() {
             let here: Position = position(self.here())?;
             if self.pending.take_cut(&here)? {
                 self.watermark()?;
@@ -231,7 +238,8 @@ impl Follower {
             return Ok(());
         }
         let begin = self.place.offset.saturating_sub(u64::from(header.size)).max(before);
-        self.content(&header, &event[HEADER_LEN..], format, begin)
+        self.content(&header, &event[HEADER_LEN..], format, begin)?;
+        if self.transaction.is_none() { self.cut() } else { Ok(()) }
     }
 
     fn format_description(&mut self, header: &EventHeader, raw: &[u8]) -> Session<()> {
@@ -247,7 +255,7 @@ impl Follower {
             self.place.advance(header.log_pos);
             self.events += 1;
         }
-        Ok(())
+        self.cut()
     }
 
     /// The log goes on in another file; or, made up, the server tells the file at the beginning of a dump.
@@ -268,7 +276,8 @@ impl Follower {
         if self.transaction.is_some() {
             return self.fail(Code::SourceUndecodable, "log changes its file inside a transaction");
         }
-        self.place = Place { file: file.to_owned(), offset, file_time: None };
+        let is_exact = self.place.is_exact;
+        self.place = Place { file: file.to_owned(), offset, file_time: None, is_exact };
         self.expected_file_time = None;
         self.pass_until = 0;
         self.cut()
@@ -375,6 +384,7 @@ impl Follower {
         transaction.has_rows = transaction.skip > 0;
         transaction.discard = self.config.not_before_ms.is_some_and(|time| transaction.time_ms < time)
             || is_executed(self.executed.as_ref(), transaction.gtid.as_ref());
+        self.place.is_exact = true;
         let xa = transaction.xa;
         if xa && self.pending.has_rows() {
             // So that only its own rows are pending until it is known to be committed.
@@ -396,7 +406,7 @@ impl Follower {
             executed.add(gtid);
         }
         self.time_ms = Some(transaction.time_ms);
-        if self.pending.is_soft_due() {
+        if self.pending.is_due_between_transactions() {
             self.watermark()?;
         }
         self.cut()

@@ -122,11 +122,11 @@ pub fn position(parts: BinlogPosition) -> Session<Position> {
     parts.to_position().map_err(Failure::Fatal)
 }
 
-/// Whether a transaction is in what is executed already: a server sends those that it was asked not to send only
-/// when it has no choice.
+/// Whether a transaction is in what is executed already, though it comes after the place in the file.
 pub fn is_executed(executed: Option<&Executed>, gtid: Option<&Gtid>) -> bool {
     match (executed, gtid) {
         (Some(Executed::MySql(set)), Some(Gtid::MySql(source, number))) => set.contains(source, *number),
+        (Some(Executed::MariaDb(list)), Some(Gtid::MariaDb(gtid))) => list.covers(*gtid),
         _ => false,
     }
 }

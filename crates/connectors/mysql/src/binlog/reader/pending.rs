@@ -38,13 +38,15 @@ pub struct Pending {
     bytes: usize,
     /// Since when a row waits.
     since: Option<Instant>,
+    /// The structure changed since the last watermark.
+    changed: bool,
     last: Option<(Position, Instant)>,
 }
 
 impl Pending {
     /// Nothing pending.
     pub fn new(queue: Arc<Queue>, cuts: Vec<Position>) -> Self {
-        Self { queue, cuts: cuts.into(), rows: 0, bytes: 0, since: None, last: None }
+        Self { queue, cuts: cuts.into(), rows: 0, bytes: 0, since: None, changed: false, last: None }
     }
 
     /// Drops the cuts up to where the stream begins.
@@ -74,8 +76,9 @@ impl Pending {
     }
 
     /// Whether a watermark is due at the end of a transaction.
-    pub fn is_soft_due(&self) -> bool {
-        self.rows >= SOFT_ROWS || self.bytes >= SOFT_BYTES
+    pub fn is_due_between_transactions(&self) -> bool {
+        let idle = self.rows == 0 && self.is_idle_due();
+        self.rows >= SOFT_ROWS || self.bytes >= SOFT_BYTES || self.changed || idle
     }
 
     /// Whether a watermark is due even inside a transaction.
@@ -127,12 +130,13 @@ impl Pending {
             self.push(SourceEvent::Watermark(Watermark { position: position.clone(), event_time_ms }), 0)?;
             self.last = Some((position, Instant::now()));
         }
-        (self.rows, self.bytes, self.since) = (0, 0, None);
+        (self.rows, self.bytes, self.since, self.changed) = (0, 0, None, false);
         Ok(())
     }
 
     /// Delivers a change of structure; all rows must have been delivered.
-    pub fn schema_change(&self, change: SchemaChange) -> Session<()> {
+    pub fn schema_change(&mut self, change: SchemaChange) -> Session<()> {
+        self.changed = true;
         self.push(SourceEvent::SchemaChange(Box::new(change)), 0)
     }
 
@@ -147,18 +151,23 @@ impl Pending {
     /// # Errors
     /// When the stream has gone beyond a cut that it did not meet: the log is not the one that the sink has followed.
     pub fn take_cut(&mut self, position: &Position) -> Session<bool> {
-        match self.cuts.front() {
-            Some(cut) if cut == position => {
-                self.cuts.pop_front();
-                Ok(true)
+        let mut due = false;
+        while let Some(cut) = self.cuts.front() {
+            if cut > position {
+                break;
             }
-            Some(cut) if cut < position => Err(Failure::Fatal(Error::new(
-                Code::StateIncompatible,
-                format!(
-                    "the log has no place {cut}, up to which the sink holds rows; it goes on at {position}"
-                ),
-            ))),
-            _ => Ok(false),
+            // A cut that is passed is as good as met while nothing that could be doubled stands behind it.
+            if cut < position && self.rows > 0 {
+                return Err(Failure::Fatal(Error::new(
+                    Code::StateIncompatible,
+                    format!(
+                        "the log has no place {cut}, up to which the sink holds rows; it goes on at {position}"
+                    ),
+                )));
+            }
+            self.cuts.pop_front();
+            due = true;
         }
+        Ok(due)
     }
 }

@@ -11,6 +11,9 @@ pub struct Place {
     pub offset: u64,
     /// When the server began the file, seconds since the epoch.
     pub file_time: Option<u32>,
+    /// Going on from here by file and offset would deliver what follows and nothing else. Not so after a start by
+    /// GTIDs, before the first transaction has come.
+    pub is_exact: bool,
 }
 
 impl Place {
@@ -67,7 +70,7 @@ mod tests {
 
     #[test]
     fn offsets_go_on_beyond_four_gigabytes() {
-        let mut place = Place { file: "b.000001".into(), offset: 4_294_967_000, file_time: None };
+        let mut place = Place { file: "b.000001".into(), offset: 4_294_967_000, ..Place::default() };
         place.advance(4_294_967_200);
         assert_eq!(place.offset, 4_294_967_200);
         place.advance(100);

@@ -116,9 +116,12 @@ impl SchemaTracker for Tracker {
     }
 }
 
+/// Name, type, nullable, character set, collation and key of a column.
+type CatalogRow = (String, String, String, Option<String>, Option<String>, String);
+
 /// Structure of a table from the catalog.
 pub async fn schema_of(conn: &mut Conn, database: &str, table: &str) -> TableSchema {
-    let rows: Vec<(String, String, String, Option<String>, Option<String>, String)> = conn
+    let rows: Vec<CatalogRow> = conn
         .exec(
             "SELECT column_name, column_type, is_nullable, character_set_name, collation_name, column_key \
              FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position",
