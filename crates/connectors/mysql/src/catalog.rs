@@ -72,7 +72,7 @@ pub async fn discover(
     let rows: Vec<(String, String, Option<u64>)> = conn
         .query(format!(
             "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES \
-             WHERE TABLE_TYPE = 'BASE TABLE' AND LOWER(TABLE_SCHEMA) NOT IN ({SYSTEM_DATABASES})"
+             WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND LOWER(TABLE_SCHEMA) NOT IN ({SYSTEM_DATABASES})"
         ))
         .await
         .map_err(|e| endpoint.error("listing tables", e))?;

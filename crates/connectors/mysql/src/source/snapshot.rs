@@ -121,7 +121,9 @@ fn read(
     let key = ChunkKey::over(&request.table, &names);
     let statement = format!("{} {}", select_list(schema), key.rows_clause(&schema.id, &request.chunk));
     let failed = |error| chunk_error(&schema.id, error);
-    let mut decoder = RowDecoder::new(schema, request.batch_rows);
+    // Room for a batch of short cells; a wide table does not take it for thousands of rows.
+    let room = BATCH_BYTES / (schema.columns.len().max(1) * 24);
+    let mut decoder = RowDecoder::new(schema, room.clamp(1, request.batch_rows));
     session.send_query(&statement).map_err(failed)?;
     let mut rows = session.rows().map_err(failed)?;
     while let Some(row) = rows.next_row().map_err(failed)? {

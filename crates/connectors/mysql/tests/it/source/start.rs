@@ -140,6 +140,16 @@ async fn patterns_that_match_nothing_are_named() {
 }
 
 #[tokio::test]
+async fn tables_that_cannot_be_captured_are_refused_and_not_passed_over() {
+    let Some(server) = canalis_testkit::mariadb() else { return };
+    let database = server.create_database("src_versioned").await;
+    execute(server, &database, &["CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING"]).await;
+    let source = source(server, &database, &[]);
+    assert_eq!(source.tables().await.expect_err("it is versioned").code(), Code::NotSupportedYet);
+    assert!(source.check().await.iter().any(|f| f.severity == Severity::Error && f.subject.ends_with(".t")));
+}
+
+#[tokio::test]
 async fn checks_name_what_is_wrong_with_its_remedy() {
     for server in servers() {
         let database = server.create_database("src_check").await;
