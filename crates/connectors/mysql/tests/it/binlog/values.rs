@@ -343,3 +343,45 @@ async fn my_21_a_row_longer_than_a_packet() {
         assert_eq!(taken.of("t", RowKind::Insert)[1][1].as_deref(), Some("78"));
     }
 }
+
+/// Computed, invisible and hidden columns stand in the log as the catalog lists them, or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn computed_and_invisible_columns_arrive_as_selected() {
+    for server in [mariadb(), mysql()].into_iter().flatten() {
+        let database = server.create_database("binlog_computed").await;
+        let mut conn = server.mysql().await;
+        conn.query_drop(format!("USE `{database}`")).await.unwrap();
+        let mut tables = vec![
+            "CREATE TABLE t0 (id INT PRIMARY KEY, v INT AS (id + 1) VIRTUAL, a INT, s INT AS (a * 2) STORED, \
+             i INT INVISIBLE, z INT)",
+        ];
+        if server.kind == canalis_testkit::ServerKind::MySql {
+            conn.query_drop("SET sql_generate_invisible_primary_key = ON").await.unwrap();
+            tables.push("CREATE TABLE t1 (a INT, z INT, INDEX ((a + 1)), INDEX ((z * 2)))");
+        }
+        let start = end_of_log(server, &mut conn).await;
+        for (number, table) in tables.iter().enumerate() {
+            conn.query_drop(*table).await.unwrap();
+            conn.query_drop(format!(
+                "INSERT INTO t{number} (a, z{}) VALUES (5, 6{})",
+                if number == 0 { ", id, i" } else { "" },
+                if number == 0 { ", 1, 9" } else { "" }
+            ))
+            .await
+            .unwrap();
+            conn.query_drop(format!("UPDATE t{number} SET a = 7")).await.unwrap();
+        }
+        let end = end_of_log(server, &mut conn).await;
+        let tracker = Tracker::new(&database);
+        let mut schemas = Vec::new();
+        for number in 0..tables.len() {
+            schemas.push(tracker.learn(&mut conn, &format!("t{number}")).await);
+        }
+        let mut reader = reader(server, StartPosition::File(start), &tracker);
+        let taken = take_until(&mut reader, &end).await.unwrap();
+        for schema in schemas {
+            let expected = selected(&mut conn, &schema).await;
+            assert_eq!(taken.of(&schema.id.table, RowKind::UpdateAfter), expected, "{:?}", server.kind);
+        }
+    }
+}
