@@ -4,7 +4,7 @@ mod mariadb;
 mod mysql;
 
 pub use mariadb::{DomainGtid, GtidList};
-pub use mysql::{GtidSet, Source};
+pub use mysql::{GtidSet, Source, is_number};
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use crate::binlog::{
     cursor::{Cursor, DecodeError, Decoded},
-    gtid::{DomainGtid, Gtid, GtidList, Source},
+    gtid::{DomainGtid, Gtid, GtidList, Source, is_number},
 };
 
 /// The beginning of a transaction.
@@ -16,6 +16,9 @@ pub struct GtidEvent {
     pub standalone: bool,
     /// It is prepared by XA PREPARE and committed later, or never.
     pub prepared_xa: bool,
+    /// Its ALTER TABLE only begins here or is taken back; where it takes effect it is logged again (MariaDB with
+    /// `binlog_alter_two_phase`).
+    pub alter_without_effect: bool,
 }
 
 /// Parses GTID and ANONYMOUS_GTID. The caller knows which of them it is and drops the identity of the latter.
@@ -27,6 +30,10 @@ pub fn parse_gtid(body: &[u8]) -> Decoded<GtidEvent> {
     cursor.skip(1)?;
     let uuid = cursor.array::<16>()?;
     let number = cursor.u64()?;
+    // An anonymous transaction has the number 0.
+    if number > 0 && !is_number(number) {
+        return Err(DecodeError::malformed("number of a gtid is out of range"));
+    }
     let gtid = Some(Gtid::MySql(Source::new(uuid, ""), number));
     // Servers before 5.7 and 8.0 stop earlier.
     let mut commit_micros = None;
@@ -42,6 +49,7 @@ pub fn parse_gtid(body: &[u8]) -> Decoded<GtidEvent> {
         commit_micros: commit_micros.filter(|t| *t > 0),
         standalone: false,
         prepared_xa: false,
+        alter_without_effect: false,
     })
 }
 
@@ -87,14 +95,14 @@ pub fn parse_tagged_gtid(body: &[u8]) -> Decoded<GtidEvent> {
     let (Some(uuid), Some(Ok(number))) = (uuid, number.map(u64::try_from)) else {
         return Err(DecodeError::malformed("gtid has no source or no number"));
     };
-    if tag.len() > 32 {
-        return Err(DecodeError::malformed("tag of a gtid is too long"));
-    }
+    let source = Source::checked(uuid, tag).filter(|_| is_number(number));
+    let source = source.ok_or_else(|| DecodeError::malformed("tag or number of a gtid is damaged"))?;
     Ok(GtidEvent {
-        gtid: Some(Gtid::MySql(Source::new(uuid, tag), number)),
+        gtid: Some(Gtid::MySql(source, number)),
         commit_micros: original.or(immediate).filter(|t| *t > 0),
         standalone: false,
         prepared_xa: false,
+        alter_without_effect: false,
     })
 }
 
@@ -120,16 +128,31 @@ fn signed(number: u64) -> i64 {
 /// When the bytes break the format.
 pub fn parse_mariadb_gtid(body: &[u8], server: u32) -> Decoded<GtidEvent> {
     const STANDALONE: u8 = 0x01;
+    const GROUP_COMMIT: u8 = 0x02;
     const PREPARED_XA: u8 = 0x40;
+    const COMPLETED_XA: u8 = 0x80;
+    const START_ALTER: u8 = 0x02;
+    const ROLLBACK_ALTER: u8 = 0x08;
     let mut cursor = Cursor::new(body);
     let sequence = cursor.u64()?;
     let domain = cursor.u32()?;
     let flags = cursor.u8()?;
+    if flags & GROUP_COMMIT != 0 {
+        cursor.skip(8)?;
+    }
+    if flags & (PREPARED_XA | COMPLETED_XA) != 0 {
+        cursor.skip(4)?;
+        let parts = usize::from(cursor.u8()?) + usize::from(cursor.u8()?);
+        cursor.skip(parts)?;
+    }
+    // Absent before 10.8; short events are filled up with zeros.
+    let more_flags = cursor.u8().unwrap_or(0);
     Ok(GtidEvent {
         gtid: Some(Gtid::MariaDb(DomainGtid { domain, server, sequence })),
         commit_micros: None,
         standalone: flags & STANDALONE != 0,
         prepared_xa: flags & PREPARED_XA != 0,
+        alter_without_effect: more_flags & (START_ALTER | ROLLBACK_ALTER) != 0,
     })
 }
 

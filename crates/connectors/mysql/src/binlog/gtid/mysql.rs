@@ -16,6 +16,17 @@ impl Source {
     pub fn new(uuid: [u8; 16], tag: &str) -> Self {
         Self { uuid, tag: tag.to_ascii_lowercase() }
     }
+
+    /// A source from bytes of the log; `None` when the tag, if there is one, is none that a server takes. Positions keep
+    /// sources as text, which such a tag would break.
+    pub fn checked(uuid: [u8; 16], tag: &str) -> Option<Self> {
+        (tag.is_empty() || is_tag(tag)).then(|| Self::new(uuid, tag))
+    }
+}
+
+/// Whether a server hands out this transaction number.
+pub fn is_number(number: u64) -> bool {
+    (1..NUMBER_END).contains(&number)
 }
 
 fn write_uuid(f: &mut fmt::Formatter<'_>, uuid: &[u8; 16]) -> fmt::Result {
@@ -161,10 +172,10 @@ impl GtidSet {
             let uuid = cursor.array::<16>()?;
             let tag_len = if tagged { usize::from(cursor.u8()? >> 1) } else { 0 };
             let tag = std::str::from_utf8(cursor.take(tag_len)?).map_err(|_| bad())?;
-            let source = Source::new(uuid, tag);
+            let source = Source::checked(uuid, tag).ok_or_else(bad)?;
             for _ in 0..cursor.u64()? {
                 let interval = Interval { start: cursor.u64()?, end: cursor.u64()? };
-                if interval.start == 0 || interval.start >= interval.end || tag.len() > 32 {
+                if interval.start == 0 || interval.start >= interval.end || interval.end > NUMBER_END {
                     return Err(bad());
                 }
                 set.add_interval(source.clone(), interval);

@@ -378,6 +378,7 @@ impl Follower {
             // MariaDB has no BEGIN behind it: what is not a single statement ends with a commit.
             transaction.explicit = header.kind == t::MARIADB_GTID && !event.standalone;
             transaction.xa = event.prepared_xa;
+            transaction.without_effect = event.alter_without_effect;
             transaction.gtid = event.gtid;
         }
         transaction.skip = std::mem::take(&mut self.resume);

@@ -43,6 +43,8 @@ pub struct Transaction {
     pub xa: bool,
     /// It is older than what was asked for.
     pub discard: bool,
+    /// Its statement takes effect elsewhere in the log, or never.
+    pub without_effect: bool,
     /// Rows of captured tables were delivered.
     pub has_rows: bool,
 }
@@ -59,6 +61,7 @@ impl Transaction {
             explicit: false,
             xa: false,
             discard: false,
+            without_effect: false,
             has_rows: false,
         }
     }

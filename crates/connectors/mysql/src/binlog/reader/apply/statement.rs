@@ -57,6 +57,7 @@ impl Follower {
             Statement::XaFinish | Statement::Irrelevant => {}
             // Consumed before a restart, as the row events behind it.
             _ if transaction.skip > 0 => return Ok(()),
+            Statement::Ddl if transaction.without_effect => {}
             Statement::Dml | Statement::Ddl | Statement::Unknown => {
                 // MySQL 8 logs CREATE TABLE … SELECT as one transaction that this clause opens.
                 transaction.explicit |= ends_with_start_transaction(&text);
