@@ -101,11 +101,12 @@ impl JsonDecoder {
     }
 
     fn line(&mut self, line: &[u8]) {
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return;
-        }
+        // First of all, because a line that comes in pieces is too long before it is known to be blank.
         if line.len() > self.options.max_record_bytes {
             return self.oversized_line(Oversized::new(self.rows.place, line, self.options.max_record_bytes));
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
         }
         self.seen.fill(false);
         let members = self.members(line);

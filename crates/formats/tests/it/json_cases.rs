@@ -181,6 +181,17 @@ fn pieces_of_any_size_give_the_same_rows() {
 }
 
 #[test]
+fn a_blank_line_is_too_long_whatever_the_pieces() {
+    let options = JsonDecoderOptions { max_record_bytes: 20, ..JsonDecoderOptions::default() };
+    let input = format!("{{\"id\":1}}\n{}\n{}\n{{\"id\":2}}", " ".repeat(21), " ".repeat(20));
+    for piece in [1, 7, 21, input.len()] {
+        let read = read_json_pieces("id INT", options, input.as_bytes(), piece);
+        assert_eq!(read.rows, [some(&["1"]), some(&["2"])], "{piece}");
+        assert_eq!(read.reasons(), ["line is longer than 20 bytes"], "{piece}");
+    }
+}
+
+#[test]
 fn oversized_lines_are_passed_over() {
     let options = JsonDecoderOptions { max_record_bytes: 100, ..JsonDecoderOptions::default() };
     let long = format!("{{\"id\":\"{}\"}}", "9".repeat(90_000));
