@@ -1,5 +1,7 @@
-//! The checks of this repository that no other tool does: `cargo xtask tidy` and `cargo xtask licenses`.
+//! The checks of this repository that no other tool does: `cargo xtask tidy`, `cargo xtask licenses` and
+//! `cargo xtask fuzz`.
 
+mod fuzz;
 mod licenses;
 mod metadata;
 mod rules;
@@ -17,13 +19,16 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   tidy       crate directions, file sizes, module docs, error pages, lints, links, paths of machines
-  licenses   licences of all dependencies against the allow-list";
+  licenses   licences of all dependencies against the allow-list
+  fuzz [TARGET] [--seconds N]
+             gives the fuzz targets (or one) made-up input for N seconds each (60)";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
     let checked = match command.as_str() {
         "tidy" => tidy(),
         "licenses" => licenses(),
+        "fuzz" => fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -70,6 +75,10 @@ fn licenses() -> Result<Vec<Problem>, String> {
     let problems = licenses::check(&metadata);
     println!("licenses: {} third-party packages", metadata.third_party().count());
     Ok(problems)
+}
+
+fn fuzz(arguments: &[String]) -> Result<Vec<Problem>, String> {
+    fuzz::run(&repository(), &fuzz::Request::parse(arguments)?)
 }
 
 fn repository() -> PathBuf {

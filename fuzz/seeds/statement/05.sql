@@ -1,0 +1,1 @@
+/*!40000 ALTER TABLE t ENABLE KEYS */ -- end

@@ -1,0 +1,1 @@
+RENAME TABLE t TO u, d.a TO t

@@ -1,0 +1,1 @@
+UPDATE a JOIN t ON a.i = t.i SET t.x = 1

@@ -1,0 +1,1 @@
+DELETE t FROM t, u WHERE 1

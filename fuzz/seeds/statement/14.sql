@@ -1,0 +1,1 @@
+XA COMMIT X'61',X'',1
