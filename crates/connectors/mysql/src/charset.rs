@@ -60,6 +60,18 @@ impl Charset {
         matches!(self.0, Form::Utf8)
     }
 
+    /// The text itself when it is UTF-8 as it stands: always in UTF-8, and in most sets as long as it is ASCII.
+    #[inline]
+    pub fn borrow<'t>(&self, bytes: &'t [u8]) -> Option<&'t str> {
+        let same = match &self.0 {
+            Form::Utf8 => true,
+            Form::MultiByte(_) => bytes.is_ascii(),
+            Form::Asked(table) => table.has_ascii() && bytes.is_ascii(),
+            Form::Utf16 { .. } | Form::Utf32 => false,
+        };
+        if same { std::str::from_utf8(bytes).ok() } else { None }
+    }
+
     /// Appends text as UTF-8.
     ///
     /// # Errors

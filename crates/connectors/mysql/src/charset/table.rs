@@ -134,7 +134,19 @@ impl Request {
             ));
         }
         self.found.sort_unstable();
-        Ok(Table { shape: self.shape, characters: self.found })
+        let mut low: Box<[Option<char>; 256]> = Box::new([None; 256]);
+        if self.shape != Shape::Single {
+            for byte in 0..0x80u8 {
+                low[usize::from(byte)] = Some(char::from(byte));
+            }
+        }
+        for (code, character) in &self.found {
+            if let Ok(byte) = u8::try_from(*code) {
+                low[usize::from(byte)] = Some(*character);
+            }
+        }
+        let has_ascii = (0..0x80u8).all(|byte| low[usize::from(byte)] == Some(char::from(byte)));
+        Ok(Table { shape: self.shape, has_ascii, low, characters: self.found })
     }
 }
 
@@ -142,24 +154,33 @@ impl Request {
 #[derive(Debug)]
 pub struct Table {
     shape: Shape,
-    /// In ascending order of codes.
+    has_ascii: bool,
+    /// Characters of one byte.
+    low: Box<[Option<char>; 256]>,
+    /// All characters in ascending order of codes.
     characters: Vec<(u32, char)>,
 }
 
 impl Table {
+    /// Whether the first 128 characters are those of ASCII.
+    pub fn has_ascii(&self) -> bool {
+        self.has_ascii
+    }
+
     /// Appends text as UTF-8.
     pub fn append(&self, bytes: &[u8], out: &mut String) -> Result<(), Undecodable> {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
-            if self.shape != Shape::Single && *first < 0x80 {
-                out.push(char::from(*first));
-                rest = &rest[1..];
-                continue;
-            }
-            let (character, after) = rest.split_at_checked(self.shape.len(*first)).ok_or(Undecodable)?;
-            let code = character.iter().fold(0u32, |code, byte| code << 8 | u32::from(*byte));
-            let found = self.characters.binary_search_by_key(&code, |(code, _)| *code);
-            out.push(self.characters[found.map_err(|_| Undecodable)?].1);
+            let len = self.shape.len(*first);
+            let (character, after) = rest.split_at_checked(len).ok_or(Undecodable)?;
+            let found = if len == 1 {
+                self.low[usize::from(*first)]
+            } else {
+                let code = character.iter().fold(0u32, |code, byte| code << 8 | u32::from(*byte));
+                let found = self.characters.binary_search_by_key(&code, |(code, _)| *code);
+                found.ok().map(|index| self.characters[index].1)
+            };
+            out.push(found.ok_or(Undecodable)?);
             rest = after;
         }
         Ok(())

@@ -226,6 +226,16 @@ impl ColumnDecoder {
             }
             (Form::Bit { bytes }, B::UInt64(b)) => b.append_value(cursor.uint_be(*bytes)?),
             (Form::Bit { bytes }, B::Boolean(b)) => b.append_value(cursor.uint_be(*bytes)? != 0),
+            (Form::Text(prefix, charset), B::Utf8(b)) => {
+                let bytes = cursor.prefixed(*prefix)?;
+                if let Some(text) = charset.borrow(bytes) {
+                    b.append_value(text);
+                } else {
+                    scratch.text.clear();
+                    charset.append(bytes, &mut scratch.text).map_err(|_| not_text())?;
+                    b.append_value(&scratch.text);
+                }
+            }
             (form, B::Utf8(b)) => {
                 scratch.text.clear();
                 form.read_text(cursor, scratch)?;
@@ -259,9 +269,6 @@ impl Form {
     fn read_text(&self, cursor: &mut Cursor<'_>, scratch: &mut Scratch) -> Decoded<()> {
         let text = &mut scratch.text;
         match self {
-            Self::Text(prefix, charset) => {
-                charset.append(cursor.prefixed(*prefix)?, text).map_err(|_| not_text())?;
-            }
             Self::CompressedText(prefix, charset) => {
                 scratch.bytes.clear();
                 compressed::column_value(cursor.prefixed(*prefix)?, &mut scratch.bytes)?;
