@@ -17,6 +17,8 @@ pub enum Numbering {
 
 /// Makes `sbtest1` in `database` and fills it with `rows` rows, keys 1 to `rows`.
 pub async fn fill(conn: &mut Conn, database: &str, rows: u64, numbering: Numbering) -> Result<()> {
+    // The sequence tables of MariaDB want a current database.
+    conn.query_drop(format!("USE {database}")).await?;
     let auto = if numbering == Numbering::Auto { " AUTO_INCREMENT" } else { "" };
     conn.query_drop(format!(
         "CREATE TABLE {database}.sbtest1 (id INT NOT NULL{auto}, k INT NOT NULL DEFAULT 0, \

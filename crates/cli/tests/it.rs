@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // The helpers stand outside of test functions.
 
 mod it {
+    mod behaviour;
     mod conformance;
     mod crash;
     mod load;

@@ -168,6 +168,9 @@ fn check_value(option: &OptionSpec, value: &str) -> std::result::Result<(), Stri
             .map(drop)
             .map_err(|_| format!("`{key}` must be `true` or `false`")),
         OptionType::Duration => units::parse_duration(text).map(drop).map_err(|e| format!("`{key}`: {e}")),
+        OptionType::TablePatterns => {
+            crate::TableSelector::parse(text).map(drop).map_err(|e| format!("`{key}`: {e}"))
+        }
         OptionType::Bytes => units::parse_bytes(text).map(drop).map_err(|e| format!("`{key}`: {e}")),
         OptionType::Enum(words) => {
             if words.iter().any(|w| w.eq_ignore_ascii_case(text)) {

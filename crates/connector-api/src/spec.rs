@@ -44,6 +44,8 @@ pub enum OptionType {
     Duration,
     /// A byte size, see `canalis_types::units::parse_bytes`.
     Bytes,
+    /// Table patterns, see [`crate::TableSelector`].
+    TablePatterns,
     /// One of the words, in any case.
     Enum(&'static [&'static str]),
 }

@@ -364,6 +364,7 @@ impl Master<'_> {
                 _ => self.splits_durable(splits).await?,
             },
             ToMaster::ReaderPassed { reader, epoch, running, counts } => {
+                tracing::debug!(reader, epoch, "a reader has passed the barrier");
                 if let Some(taking) = self.taking.as_mut().filter(|t| t.barrier.epoch == epoch) {
                     taking.readers.insert(reader, running);
                     taking.counts.add(&counts);
@@ -371,6 +372,7 @@ impl Master<'_> {
                 return self.finish_checkpoint_if_complete().await;
             }
             ToMaster::WriterPassed { writer, epoch, prepared, counts } => {
+                tracing::debug!(writer, epoch, "a writer has passed the barrier");
                 if let Some(taking) = self.taking.as_mut().filter(|t| t.barrier.epoch == epoch) {
                     taking.prepared.insert(writer, prepared);
                     taking.counts.add(&counts);
@@ -399,6 +401,7 @@ impl Master<'_> {
                 let _ = done.send(());
             }
             ToMaster::ReaderDone(reader, counts) => {
+                tracing::debug!(reader, "a reader has no more work");
                 self.working.remove(&reader);
                 self.done.insert(reader, counts);
                 if let Some(after) = self.due.take() {
@@ -421,14 +424,14 @@ impl Master<'_> {
         patient: bool,
         answer: oneshot::Sender<NextSplit>,
     ) -> Result<bool> {
-        if self.stopping {
-            self.waiting.push_back((reader, answer));
-            return Ok(false);
-        }
         if self.stream_reader.is_some_and(|r| r != reader) {
             // A reader that has left no longer listens.
             let _ = answer.send(NextSplit::Finished);
             return Ok(true);
+        }
+        if self.stopping {
+            self.waiting.push_back((reader, answer));
+            return Ok(false);
         }
         match self.enumerator.next().await? {
             NextSplit::Split(split) => {
@@ -441,6 +444,7 @@ impl Master<'_> {
                         let _ = other.send(NextSplit::Finished);
                     }
                 }
+                tracing::debug!(reader, split = split.id, "a split is dealt");
                 self.running.insert(split.id.clone(), (*split).clone());
                 let _ = answer.send(NextSplit::Split(split));
             }
@@ -491,6 +495,7 @@ impl Master<'_> {
             return Ok(());
         }
         if self.stream_reader.is_some_and(|reader| self.working.iter().any(|r| *r != reader)) {
+            tracing::debug!(working = ?self.working, "a checkpoint waits for readers that are leaving");
             if self.due != Some(AfterBarrier::Stop) {
                 self.due = Some(after);
             }
@@ -503,6 +508,7 @@ impl Master<'_> {
                 expect_readers.insert(*reader);
             }
         }
+        tracing::debug!(?barrier, readers = ?expect_readers, "a checkpoint has begun");
         self.taking = Some(Taking {
             barrier,
             readers: BTreeMap::new(),

@@ -112,7 +112,10 @@ impl ReaderTask {
                 }
             };
             match next {
-                NextSplit::Finished => return Ok(()),
+                // The end of the snapshot is only announced when everything is durable.
+                NextSplit::Finished => {
+                    return Self::flush(&self.links[self.index..=self.index]).await;
+                }
                 NextSplit::Wait => {
                     // The splits that others wait for may sit uncommitted in our writer.
                     Self::flush(&self.links[self.index..=self.index]).await?;

@@ -218,6 +218,7 @@ impl WriterTask {
             splits: pending.splits.clone(),
             epoch: self.epoch + 1,
         };
+        tracing::debug!(writer = self.index, rows = pending.rows, position = ?point.position, "committing");
         let report = self.writer.commit(&point).await?;
         let mut written = 0;
         for (table, changes) in report.written {

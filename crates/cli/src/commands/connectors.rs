@@ -97,6 +97,7 @@ fn values(ty: OptionType) -> String {
         OptionType::Boolean => "true, false".into(),
         OptionType::Duration => "duration".into(),
         OptionType::Bytes => "size".into(),
+        OptionType::TablePatterns => "table patterns".into(),
         OptionType::Enum(words) => words.join(", "),
     }
 }

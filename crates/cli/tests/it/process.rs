@@ -16,6 +16,11 @@ pub struct Canalis {
 impl Canalis {
     /// Starts a pipeline with its state and log in `directory`.
     pub fn start(directory: &Path, pipeline: &str) -> Self {
+        Self::start_with(directory, pipeline, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(directory: &Path, pipeline: &str, more: &[&str]) -> Self {
         let file = directory.join("pipeline.yaml");
         std::fs::write(&file, pipeline).unwrap();
         let log = directory.join("canalis.log");
@@ -24,13 +29,38 @@ impl Canalis {
             .args(["run", "--json", "--state-dir"])
             .arg(directory.join("state"))
             .arg(&file)
-            .env("CANALIS_LOG", "warn")
+            .args(more)
+            .env("CANALIS_LOG", "warn,canalis_runtime=debug")
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
             .stderr(out)
             .spawn()
             .unwrap();
         Self { child, log }
+    }
+
+    /// Runs a command of the binary to its end: success, standard output, standard error.
+    pub fn command(arguments: &[&str]) -> (bool, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_canalis")).args(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Peak resident memory so far in MiB.
+    pub fn peak_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    }
+
+    /// Waits for a condition; fails with the log when the process ends before.
+    pub async fn until<F: Future<Output = bool>>(&mut self, mut condition: impl FnMut() -> F) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+        while !condition().await {
+            assert!(!self.has_ended(), "it ended by itself: {}", self.log());
+            assert!(std::time::Instant::now() < deadline, "it did not get there: {}", self.log());
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
     }
 
     /// Ends it as a crash would; true when it was still running.

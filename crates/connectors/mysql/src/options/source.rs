@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canalis_connector_api::{
     OptionSpec,
-    OptionType::{self, Boolean, Enum, Float, Integer, Text},
+    OptionType::{self, Boolean, Enum, Float, Integer, TablePatterns, Text},
     Options, Role, TableSelector,
 };
 use canalis_types::{Code, Error, Result, TableId};
@@ -33,11 +33,11 @@ const fn at_least(min: i64) -> OptionType {
 pub(super) const SOURCE_OPTIONS: &[OptionSpec] = &[
     option(
         "tables",
-        Text,
+        TablePatterns,
         r"Tables to capture: `database.table` patterns, comma-separated; each part is a regular expression, a plain dot separates, `\.` is the regex dot.",
     )
     .required(),
-    option("tables.exclude", Text, "Patterns of tables to leave out, applied after `tables`."),
+    option("tables.exclude", TablePatterns, "Patterns of tables to leave out, applied after `tables`."),
     option(
         "server-id",
         Text,
