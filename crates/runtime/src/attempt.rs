@@ -35,6 +35,8 @@ use crate::{
 const QUEUE: usize = 64;
 /// A stream hands out at most 16 MiB between two watermarks; a budget above that always reaches one.
 const MIN_BUDGET: u64 = 17 << 20;
+/// Rows that a reader of bounded splits may be ahead of its writer; enough to keep both busy.
+const SPLIT_AHEAD: u64 = 4 << 20;
 /// Bounded splits share a transaction up to this size.
 const SPLIT_BYTES: u64 = 64 << 20;
 
@@ -136,7 +138,7 @@ pub(crate) async fn run(
             })
             .await?;
         let (sender, input) = mpsc::channel(QUEUE);
-        links.push(WriterLink { sender, budget: Budget::new(budget) });
+        links.push(WriterLink { sender, budget: Budget::new(budget), ahead: Budget::new(SPLIT_AHEAD) });
         let task = WriterTask {
             index,
             writer,

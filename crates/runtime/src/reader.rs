@@ -30,7 +30,10 @@ pub(crate) type TableTransforms = HashMap<TableId, Arc<TableTransform>>;
 #[derive(Clone)]
 pub(crate) struct WriterLink {
     pub sender: mpsc::Sender<ToWriter>,
+    /// Rows of a stream, from the reader until they are committed.
     pub budget: Budget,
+    /// Rows of a bounded split, from the reader until the writer has taken them.
+    pub ahead: Budget,
 }
 
 /// What is done about a change of structure.
@@ -363,7 +366,9 @@ impl ReaderTask {
 
     async fn send_rows(&mut self, state: &mut State, writer: usize, batch: ChangeBatch) -> Result<()> {
         state.counts.sink(&batch.schema().id).expected += batch.num_changes();
-        let taken = self.links[writer].budget.take(batch.num_bytes()).await;
+        let link = &self.links[writer];
+        let budget = if state.feeds_all { &link.budget } else { &link.ahead };
+        let taken = budget.take(batch.num_bytes()).await;
         self.send(writer, ToWriter::Rows(batch, taken)).await
     }
 

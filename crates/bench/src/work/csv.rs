@@ -28,7 +28,7 @@ pub async fn measure(settings: &Settings) -> Result<Figures> {
     drop(file);
     let output = directory.path().join("out");
     let pipeline = format!(
-        "source:\n  type: files\n  path: {}\n  format: csv\n  table: shop.orders\n  \
+        "source:\n  type: files\n  path: {}\n  format: csv\n  csv.header: false\n  table: shop.orders\n  \
          schema: id BIGINT NOT NULL, customer VARCHAR(20), amount DECIMAL(10,2), created TIMESTAMP(0)\n\
          sink:\n  type: files\n  path: {}\n  format: json\npipeline:\n  execution.checkpointing.interval: 1 s\n",
         input.display(),

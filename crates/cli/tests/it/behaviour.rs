@@ -108,9 +108,9 @@ async fn a_savepoint_is_a_place_to_start_from() {
     let pipeline = copy(server, server, &database, "", "");
     let mut canalis = Canalis::start(directory.path(), &pipeline);
     let target = server.mysql().await;
-    let target = std::cell::RefCell::new(target);
+    let target = tokio::sync::Mutex::new(target);
     let count = async |table: &str| {
-        value(&mut target.borrow_mut(), &format!("SELECT COUNT(*) FROM {database}_copy.{table}")).await
+        value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.{table}")).await
     };
     canalis.until(async || count("k").await.as_deref() == Some("2")).await;
     let file = directory.path().join("pipeline.yaml");
@@ -173,9 +173,9 @@ async fn dd_01_an_added_column_arrives_by_name() {
         let pipeline =
             copy(server, server, &database, "", "pipeline:\n  execution.checkpointing.interval: 200 ms\n");
         let mut canalis = Canalis::start(directory.path(), &pipeline);
-        let target = std::cell::RefCell::new(server.mysql().await);
+        let target = tokio::sync::Mutex::new(server.mysql().await);
         let rows = async || {
-            value(&mut target.borrow_mut(), &format!("SELECT COUNT(*) FROM {database}_copy.t")).await
+            value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.t")).await
         };
         canalis.until(async || rows().await.as_deref() == Some("1")).await;
         run(
@@ -218,9 +218,9 @@ async fn a_refused_schema_change_stops_with_statement_and_position() {
         let more = format!("pipeline:\n  schema.change.behavior: {behavior}\n");
         let mut canalis = Canalis::start(directory.path(), &copy(server, server, &database, "", &more));
         run(&mut conn, &["INSERT INTO t VALUES (1, 1)"]).await;
-        let target = std::cell::RefCell::new(server.mysql().await);
+        let target = tokio::sync::Mutex::new(server.mysql().await);
         let rows = async || {
-            value(&mut target.borrow_mut(), &format!("SELECT COUNT(*) FROM {database}_copy.t")).await
+            value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.t")).await
         };
         canalis.until(async || rows().await.as_deref() == Some("1")).await;
         run(&mut conn, &[statement]).await;
@@ -250,10 +250,10 @@ async fn sk_01_rows_that_do_not_fit_go_to_the_dead_letter_queue() {
     let pipeline =
         copy(server, server, &database, "", "pipeline:\n  dead-letter.policy: queue\n  parallelism: 2\n");
     let mut canalis = Canalis::start(directory.path(), &pipeline);
-    let target = std::cell::RefCell::new(server.mysql().await);
+    let target = tokio::sync::Mutex::new(server.mysql().await);
     let ids = async || {
         value(
-            &mut target.borrow_mut(),
+            &mut *target.lock().await,
             &format!("SELECT GROUP_CONCAT(CONCAT(id, ':', v) ORDER BY id) FROM {database}_copy.t"),
         )
         .await
@@ -340,9 +340,9 @@ async fn rs_01_a_purged_binlog_is_position_lost() {
     let directory = tempfile::tempdir().unwrap();
     let pipeline = copy(&server, &server, &database, "", "");
     let mut canalis = Canalis::start(directory.path(), &pipeline);
-    let target = std::cell::RefCell::new(server.mysql().await);
+    let target = tokio::sync::Mutex::new(server.mysql().await);
     let rows =
-        async || value(&mut target.borrow_mut(), &format!("SELECT COUNT(*) FROM {database}_copy.t")).await;
+        async || value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.t")).await;
     canalis.until(async || rows().await.as_deref() == Some("1")).await;
     assert!(canalis.stop().success(), "{}", canalis.log());
     run(
@@ -353,9 +353,9 @@ async fn rs_01_a_purged_binlog_is_position_lost() {
     let files: Vec<(String, u64)> = conn.query("SHOW BINARY LOGS").await.unwrap();
     let newest = files.last().unwrap().0.clone();
     // A file stays as long as the server believes that a replica still reads it.
-    let conn = std::cell::RefCell::new(conn);
+    let conn = tokio::sync::Mutex::new(conn);
     canalis_testkit::wait_until(Duration::from_secs(60), async || {
-        let mut conn = conn.borrow_mut();
+        let mut conn = conn.lock().await;
         run(&mut conn, &[&format!("PURGE BINARY LOGS TO '{newest}'")]).await;
         conn.query::<(String, u64), _>("SHOW BINARY LOGS").await.unwrap().len() == 1
     })
@@ -383,9 +383,9 @@ async fn my_21_rows_of_20_mib_arrive_on_both_paths() {
     .await;
     let directory = tempfile::tempdir().unwrap();
     let mut canalis = Canalis::start(directory.path(), &copy(server, server, &database, "", ""));
-    let target = std::cell::RefCell::new(server.mysql().await);
+    let target = tokio::sync::Mutex::new(server.mysql().await);
     let rows =
-        async || value(&mut target.borrow_mut(), &format!("SELECT COUNT(*) FROM {database}_copy.t")).await;
+        async || value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.t")).await;
     canalis.until(async || rows().await.as_deref() == Some("1")).await;
     run(
         &mut conn,
@@ -414,9 +414,9 @@ async fn tx_03_memory_does_not_grow_with_the_transaction() {
     .await;
     let directory = tempfile::tempdir().unwrap();
     let mut canalis = Canalis::start(directory.path(), &copy(server, server, &database, "", ""));
-    let target = std::cell::RefCell::new(server.mysql().await);
+    let target = tokio::sync::Mutex::new(server.mysql().await);
     let rows = async |condition: &str| {
-        value(&mut target.borrow_mut(), &format!("SELECT COUNT(*) FROM {database}_copy.t WHERE {condition}"))
+        value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.t WHERE {condition}"))
             .await
     };
     canalis.until(async || rows("TRUE").await.as_deref() == Some("300000")).await;
