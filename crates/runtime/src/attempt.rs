@@ -33,8 +33,10 @@ use crate::{
 
 /// Messages that may wait between a reader and a writer; the byte budget is the tighter bound for rows.
 const QUEUE: usize = 64;
-/// A stream hands out at most 16 MiB between two watermarks; a budget above that always reaches one.
-const MIN_BUDGET: u64 = 17 << 20;
+/// Rows of a stream that wait behind a window being committed, beyond the size of a window.
+const STREAM_AHEAD: u64 = 2 << 20;
+/// A window of one writer is at least this large, whatever the number of writers.
+const MIN_WINDOW: (u64, u64) = (1_000, 1 << 20);
 /// Rows that a reader of bounded splits may be ahead of its writer; enough to keep both busy.
 const SPLIT_AHEAD: u64 = 4 << 20;
 /// Bounded splits share a transaction up to this size.
@@ -125,8 +127,15 @@ pub(crate) async fn run(
     let mut tasks = JoinSet::new();
     let (to_master, from_tasks) = mpsc::channel(QUEUE);
     let mut links = Vec::with_capacity(writers);
-    let limits = CommitLimits { rows: setup.max_rows, bytes: setup.max_bytes, split_bytes: SPLIT_BYTES };
-    let budget = MIN_BUDGET.max(setup.max_bytes / writers as u64);
+    // The limits are those of the job; each writer has its share. A writer commits at a watermark once it has its share, so
+    // a budget above the share always has something to give back.
+    let share = writers as u64;
+    let limits = CommitLimits {
+        rows: (setup.max_rows / share).max(MIN_WINDOW.0),
+        bytes: (setup.max_bytes / share).max(MIN_WINDOW.1),
+        split_bytes: SPLIT_BYTES,
+    };
+    let budget = limits.bytes + STREAM_AHEAD;
     for index in 0..writers {
         let writer = setup
             .sink

@@ -280,6 +280,7 @@ impl ReaderTask {
             });
             for link in 0..self.links.len() {
                 self.send(link, ToWriter::Watermark(watermark.clone())).await?;
+                self.links[link].budget.cover();
             }
             Ok(())
         } else {
@@ -367,8 +368,11 @@ impl ReaderTask {
     async fn send_rows(&mut self, state: &mut State, writer: usize, batch: ChangeBatch) -> Result<()> {
         state.counts.sink(&batch.schema().id).expected += batch.num_changes();
         let link = &self.links[writer];
-        let budget = if state.feeds_all { &link.budget } else { &link.ahead };
-        let taken = budget.take(batch.num_bytes()).await;
+        let taken = if state.feeds_all {
+            link.budget.take_uncovered(batch.num_bytes()).await
+        } else {
+            link.ahead.take(batch.num_bytes()).await
+        };
         self.send(writer, ToWriter::Rows(batch, taken)).await
     }
 

@@ -5,6 +5,11 @@ use mysql_async::{Conn, Row, prelude::Queryable};
 
 use crate::{Endpoint, Flavor, ServerInfo, binlog::BinlogPosition, quote};
 
+/// How often a list of binlog events is asked for, while its end is being written.
+const EVENT_LIST_TRIES: u32 = 200;
+/// Pause between two tries.
+const EVENT_LIST_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// A server that can be asked about its binlog.
 pub(crate) struct BinlogServer<'a> {
     pub endpoint: &'a Endpoint,
@@ -144,10 +149,19 @@ impl BinlogServer<'_> {
         from: u64,
         to: u64,
     ) -> Result<Vec<LoggedTransaction>> {
-        let rows: Vec<Row> = conn
-            .query(format!("SHOW BINLOG EVENTS IN {} FROM {from}", plain_text(file)))
-            .await
-            .map_err(self.failed("listing binlog events"))?;
+        let statement = format!("SHOW BINLOG EVENTS IN {} FROM {from}", plain_text(file));
+        let mut patience = EVENT_LIST_TRIES;
+        let rows: Vec<Row> = loop {
+            match conn.query(&statement).await {
+                Ok(rows) => break rows,
+                // MySQL lists up to the end of the file and may meet an event that is half written.
+                Err(mysql_async::Error::Server(error)) if error.code == 1220 && patience > 0 => {
+                    patience -= 1;
+                    tokio::time::sleep(EVENT_LIST_PAUSE).await;
+                }
+                Err(error) => return Err(self.failed("listing binlog events")(error)),
+            }
+        };
         let event = |mut row: Row| Some((row.take(1)?, row.take(2)?, row.take(5)?));
         let events: Vec<(u64, String, String)> = rows.into_iter().filter_map(event).collect();
         let mut transactions = grouped(&events);
