@@ -100,6 +100,13 @@ impl Drop for Canalis {
     }
 }
 
+/// Number of the newest checkpoint of the job whose pipeline is in `directory`.
+pub fn newest_checkpoint(directory: &Path) -> u64 {
+    let epoch = |name: &str| name.strip_prefix("checkpoint-")?.strip_suffix(".json")?.parse().ok();
+    let files = std::fs::read_dir(directory.join("state")).into_iter().flatten().flatten();
+    files.filter_map(|f| epoch(f.file_name().to_str()?)).max().unwrap_or(0)
+}
+
 /// A `source` block for tables of a server.
 pub fn source(server: &Server, tables: &str, more: &str) -> String {
     format!(
