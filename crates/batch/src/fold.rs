@@ -1,8 +1,12 @@
 //! Owns folding: many changes of one key inside a window become the one that counts, so that a sink
 //! touches each row once.
 
+mod images;
+
 use canalis_types::{Result, RowKind};
 use hashbrown::HashMap;
+
+pub use images::{FoldedImages, fold_images};
 
 use crate::{ChangeBatch, KeyEncoder};
 

@@ -2,7 +2,6 @@
 //! with the position in one transaction.
 
 mod apply;
-mod fold;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -1,8 +1,7 @@
-//! Owns what a window of changes comes to: per key for tables with one, per row image for tables without.
+//! Owns which operations a window of changes comes to.
 
-use canalis_batch::{ChangeBatch, KeyEncoder, RowRef, fold};
-use canalis_types::{Result, RowKind};
-use hashbrown::HashMap;
+use canalis_batch::{ChangeBatch, KeyEncoder, RowRef, fold, fold_images};
+use canalis_types::Result;
 
 use super::statement::Op;
 use crate::target::Target;
@@ -12,94 +11,10 @@ pub fn operations(target: &Target, batches: &[ChangeBatch]) -> Result<Vec<(Op, V
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let key = if target.has_key() { KeyEncoder::for_table(first.schema()) } else { None };
     let Some(key) = key else {
-        let (deletes, inserts) = fold_images(batches)?;
-        return Ok(vec![(Op::DeleteImages, deletes), (Op::Insert, inserts)]);
+        let folded = fold_images(batches)?;
+        return Ok(vec![(Op::DeleteImages, folded.deletes), (Op::Insert, folded.inserts)]);
     };
     let folded = fold(batches, &key)?;
     let upsert = if target.arbiter { Op::Upsert } else { Op::Replace };
     Ok(vec![(Op::Delete, folded.deletes), (upsert, folded.upserts)])
-}
-
-/// Without a key a table is a multiset: its content after the window is what it was, less every −D and −U image, plus
-/// every +I and +U image. Equal images cancel out, so each image is either deleted or inserted, as often as the
-/// difference says. Gives deletes and inserts, one reference per copy.
-fn fold_images(batches: &[ChangeBatch]) -> Result<(Vec<RowRef>, Vec<RowRef>)> {
-    #[derive(Default)]
-    struct Copies {
-        added: Vec<RowRef>,
-        removed: Vec<RowRef>,
-    }
-    let mut index: HashMap<Vec<u8>, usize> = HashMap::new();
-    // In order of appearance, so that inserts keep the order of the source.
-    let mut images: Vec<Copies> = Vec::new();
-    let mut image = Vec::new();
-    for (b, batch) in (0u32..).zip(batches) {
-        let encoder = KeyEncoder::over((0..batch.schema().columns.len()).collect());
-        for (r, kind) in (0u32..).zip(batch.kinds()) {
-            image.clear();
-            let row = usize::try_from(r).unwrap_or(usize::MAX);
-            encoder.encode(batch.rows(), row, &mut image)?;
-            let slot = match index.get(image.as_slice()) {
-                Some(slot) => *slot,
-                None => {
-                    images.push(Copies::default());
-                    index.insert(image.clone(), images.len() - 1);
-                    images.len() - 1
-                }
-            };
-            let copies = &mut images[slot];
-            let (side, other) = match kind {
-                RowKind::Insert | RowKind::UpdateAfter => (&mut copies.added, &mut copies.removed),
-                RowKind::Delete | RowKind::UpdateBefore => (&mut copies.removed, &mut copies.added),
-            };
-            if other.pop().is_none() {
-                side.push(RowRef { batch: b, row: r });
-            }
-        }
-    }
-    let mut deletes = Vec::new();
-    let mut inserts = Vec::new();
-    for copies in images {
-        deletes.extend(copies.removed);
-        inserts.extend(copies.added);
-    }
-    inserts.sort_unstable_by_key(|at| (at.batch, at.row));
-    Ok((deletes, inserts))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use canalis_batch::BatchBuilder;
-    use canalis_types::{Column, LogicalType, TableId, TableSchema};
-
-    use super::*;
-
-    fn check(changes: &[(RowKind, &str)], deletes: &[u32], inserts: &[u32]) {
-        let columns = vec![Column::new("v", LogicalType::Text, true)];
-        let schema = Arc::new(TableSchema::new(TableId::bare("t"), columns, Vec::new()));
-        let mut builder = BatchBuilder::new(schema, changes.len());
-        for (kind, value) in changes {
-            builder.column(0).append_text(value.as_bytes()).unwrap();
-            builder.end_row(*kind, 0);
-        }
-        let (d, i) = fold_images(&[builder.finish().unwrap()]).unwrap();
-        let rows = |refs: Vec<RowRef>| refs.iter().map(|at| at.row).collect::<Vec<_>>();
-        assert_eq!((rows(d), rows(i)), (deletes.to_vec(), inserts.to_vec()));
-    }
-
-    #[test]
-    fn images_cancel_out() {
-        use RowKind::*;
-        check(&[(Insert, "x"), (Insert, "x"), (Insert, "y")], &[], &[0, 1, 2]);
-        check(&[(Insert, "x"), (Insert, "x"), (Delete, "x")], &[], &[0]);
-        check(&[(Delete, "x"), (Delete, "x"), (Insert, "x")], &[0], &[]);
-        check(&[(UpdateBefore, "x"), (UpdateAfter, "x")], &[], &[]);
-        check(
-            &[(UpdateBefore, "x"), (UpdateAfter, "y"), (UpdateBefore, "y"), (UpdateAfter, "z")],
-            &[0],
-            &[3],
-        );
-    }
 }

@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
+use canalis_batch::{
+    ChangeBatch, FoldedImages, KeyEncoder, RowRef, cell_to_json, fold, fold_images, row_to_json,
+};
 use canalis_connector_api::DeadLetter;
 use canalis_types::{Code, Error, Position, Result, RowKind};
 use rusqlite::{
@@ -11,10 +13,7 @@ use rusqlite::{
     types::{ToSqlOutput, Value, ValueRef},
 };
 
-use super::{
-    Window,
-    fold::{Changes, changes},
-};
+use super::Window;
 use crate::{
     cell::value,
     error::{is_unique_violation, row_reason, to_error},
@@ -61,23 +60,15 @@ pub fn windows(
     let mut letters = Vec::new();
     for Window { target, batches } in windows {
         let session = Session { connection, target, batches, position };
-        match changes(target, batches)? {
-            Changes::Keyed { deletes, upserts } => {
-                letters.extend(session.delete_keys(&deletes)?);
-                letters.extend(session.letters(session.put(&upserts)?));
-            }
-            Changes::Images { deletes, inserts } => {
-                let missing = session.delete_images(&deletes)?;
-                let mut refused = session.put(&inserts)?;
-                session.put(&session.replaced(&refused, &missing))?;
-                // An update is one change: when both of its images are refused, the image after stands for it.
-                let after: HashSet<(u32, u32)> = refused.iter().map(|(at, _)| (at.batch, at.row)).collect();
-                let alone = |(at, _): &Refused| !after.contains(&(at.batch, at.row + 1));
-                let missing: Vec<Refused> = missing.into_iter().filter(alone).collect();
-                refused.extend(missing);
-                letters.extend(session.letters(refused));
-            }
-        }
+        let key =
+            batches.first().filter(|_| target.has_key()).and_then(|b| KeyEncoder::for_table(b.schema()));
+        let Some(key) = key else {
+            letters.extend(session.images(fold_images(batches)?)?);
+            continue;
+        };
+        let folded = fold(batches, &key)?;
+        letters.extend(session.delete_keys(&folded.deletes)?);
+        letters.extend(session.letters(session.put(&folded.upserts)?));
     }
     Ok(letters)
 }
@@ -90,6 +81,18 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Applies what a window of a table without a key comes to.
+    fn images(&self, folded: FoldedImages) -> Result<Vec<DeadLetter>> {
+        let missing = self.delete_images(&folded.deletes)?;
+        let mut refused = self.put(&folded.inserts)?;
+        self.put(&self.replaced(&refused, &missing))?;
+        // An update is one change: when both of its images are refused, the image after stands for it.
+        let after: HashSet<(u32, u32)> = refused.iter().map(|(at, _)| (at.batch, at.row)).collect();
+        let alone = |(at, _): &Refused| !after.contains(&(at.batch, at.row + 1));
+        refused.extend(missing.into_iter().filter(alone));
+        Ok(self.letters(refused))
+    }
+
     /// Inserts rows, or overwrites them by key; gives those that are refused.
     fn put(&self, rows: &[RowRef]) -> Result<Vec<Refused>> {
         let all: Vec<usize> = (0..self.target.columns.len()).collect();

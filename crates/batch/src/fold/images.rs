@@ -1,49 +1,27 @@
-//! Owns what a window of changes comes to: per key for tables with one, per row image for tables without.
+//! Owns folding of tables without a key: changes of equal row images inside a window cancel out.
 
-use std::collections::HashMap;
-
-use canalis_batch::{ChangeBatch, KeyEncoder, RowRef, fold};
 use canalis_types::{Result, RowKind};
+use hashbrown::HashMap;
 
-use crate::target::Target;
+use super::RowRef;
+use crate::{ChangeBatch, KeyEncoder};
 
-/// What a window comes to.
-pub enum Changes {
-    /// By key: first the deletes, then the rows that must be there.
-    Keyed {
-        /// Rows whose key must go.
-        deletes: Vec<RowRef>,
-        /// Rows that must be there.
-        upserts: Vec<RowRef>,
-    },
-    /// By image.
-    Images {
-        /// Images of which one copy each must go.
-        deletes: Vec<RowRef>,
-        /// Rows that are added.
-        inserts: Vec<RowRef>,
-    },
+/// A folded window of one table without a key: apply all deletes first, then all inserts.
+#[derive(Debug, Default)]
+pub struct FoldedImages {
+    /// Rows of whose image one copy each must go; an image comes as often as copies of it must go.
+    pub deletes: Vec<RowRef>,
+    /// Rows that are added, in the order of the source.
+    pub inserts: Vec<RowRef>,
 }
 
-/// Folds a window.
-pub fn changes(target: &Target, batches: &[ChangeBatch]) -> Result<Changes> {
-    let key = batches.first().filter(|_| target.has_key()).and_then(|b| KeyEncoder::for_table(b.schema()));
-    match key {
-        Some(key) => {
-            let folded = fold(batches, &key)?;
-            Ok(Changes::Keyed { deletes: folded.deletes, upserts: folded.upserts })
-        }
-        None => {
-            let (deletes, inserts) = fold_images(batches)?;
-            Ok(Changes::Images { deletes, inserts })
-        }
-    }
-}
-
-/// Without a key a table is a multiset: its content after the window is what it was, less every −D and −U image, plus
-/// every +I and +U image. Equal images cancel out, so each image is either deleted or inserted, as often as the
-/// difference says. Gives deletes and inserts, one reference per copy.
-fn fold_images(batches: &[ChangeBatch]) -> Result<(Vec<RowRef>, Vec<RowRef>)> {
+/// Folds batches of one table without a key, whose content is a multiset: after the window it is what it was, less
+/// every −D and −U image, plus every +I and +U image. Equal images cancel out, so each image is either deleted or
+/// inserted, as often as the difference says.
+///
+/// # Errors
+/// Internal for a column type that has no [encoding](KeyEncoder::encode).
+pub fn fold_images(batches: &[ChangeBatch]) -> Result<FoldedImages> {
     #[derive(Default)]
     struct Copies {
         added: Vec<RowRef>,
@@ -77,24 +55,23 @@ fn fold_images(batches: &[ChangeBatch]) -> Result<(Vec<RowRef>, Vec<RowRef>)> {
             }
         }
     }
-    let mut deletes = Vec::new();
-    let mut inserts = Vec::new();
+    let mut folded = FoldedImages::default();
     for copies in images {
-        deletes.extend(copies.removed);
-        inserts.extend(copies.added);
+        folded.deletes.extend(copies.removed);
+        folded.inserts.extend(copies.added);
     }
-    inserts.sort_unstable_by_key(|at| (at.batch, at.row));
-    Ok((deletes, inserts))
+    folded.inserts.sort_unstable_by_key(|at| (at.batch, at.row));
+    Ok(folded)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use canalis_batch::BatchBuilder;
     use canalis_types::{Column, LogicalType, TableId, TableSchema};
 
     use super::*;
+    use crate::BatchBuilder;
 
     fn check(changes: &[(RowKind, &str)], deletes: &[u32], inserts: &[u32]) {
         let columns = vec![Column::new("v", LogicalType::Text, true)];
@@ -104,9 +81,9 @@ mod tests {
             builder.column(0).append_text(value.as_bytes()).unwrap();
             builder.end_row(*kind, 0);
         }
-        let (d, i) = fold_images(&[builder.finish().unwrap()]).unwrap();
+        let folded = fold_images(&[builder.finish().unwrap()]).unwrap();
         let rows = |refs: Vec<RowRef>| refs.iter().map(|at| at.row).collect::<Vec<_>>();
-        assert_eq!((rows(d), rows(i)), (deletes.to_vec(), inserts.to_vec()));
+        assert_eq!((rows(folded.deletes), rows(folded.inserts)), (deletes.to_vec(), inserts.to_vec()));
     }
 
     #[test]
