@@ -121,8 +121,9 @@ pub trait SplitEnumerator: Send {
     /// Estimated rows of a table's snapshot.
     fn estimate(&self, table: &TableId) -> Option<TableEstimate>;
 
-    /// The next piece of work. A stream split is only dealt after every snapshot split is reported complete.
-    async fn next(&mut self) -> Result<NextSplit>;
+    /// The next piece of work for the reader of this index. A stream split is only dealt after every snapshot split is
+    /// reported complete. Which reader asks is a hint: each writer is fed by one, so a source may give it neighbours.
+    async fn next(&mut self, reader: usize) -> Result<NextSplit>;
 
     /// Notes that a split's rows are all durable in the sink. Called once per split.
     fn split_finished(&mut self, id: &str);

@@ -1,61 +1,59 @@
-//! Owns the dead-letter queue of a job: JSON lines in the state directory, durable before the job goes on.
+//! Owns the dead-letter queue of a job: the declared policy, over a store in the state directory that is durable before
+//! the job goes on.
+
+mod json_lines;
+mod sqlite;
+#[cfg(test)]
+mod tests;
 
 use std::{
-    fs::{File, OpenOptions},
-    io::Write,
-    path::{Path, PathBuf},
+    fmt,
+    path::Path,
     sync::{
-        Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use async_trait::async_trait;
 use canalis_connector_api::{DeadLetter, DeadLetterQueue};
-use canalis_plan::{DeadLetterMode, DeadLetterPolicy};
+use canalis_plan::{DeadLetterFormat, DeadLetterMode, DeadLetterPolicy};
 use canalis_types::{Code, Error, ErrorKind, Result};
 
-/// Appends refused rows to `dead-letters.jsonl`, or fails the job, as the policy says.
+use json_lines::JsonLines;
+use sqlite::SqliteFile;
+
+/// Keeps refused rows, or fails the job, as the policy says.
 #[derive(Debug)]
-pub struct FileDeadLetters {
+pub struct DeadLetters {
     policy: DeadLetterPolicy,
-    path: PathBuf,
-    file: Mutex<Option<File>>,
+    store: Arc<dyn Store>,
     count: AtomicU64,
 }
 
-impl FileDeadLetters {
-    /// A queue that holds `count` letters of earlier runs. The file is made with the first letter.
-    pub fn new(directory: &Path, policy: DeadLetterPolicy, count: u64) -> Self {
-        Self {
-            policy,
-            path: directory.join("dead-letters.jsonl"),
-            file: Mutex::new(None),
-            count: AtomicU64::new(count),
-        }
-    }
+/// Where letters are kept. Its methods block.
+trait Store: fmt::Debug + Send + Sync {
+    /// The file, for messages.
+    fn path(&self) -> &Path;
 
-    fn append(&self, letters: &[DeadLetter]) -> Result<()> {
-        let failed = |e: std::io::Error| {
-            Error::new(Code::LocalIo, format!("writing {}", self.path.display())).with_source(e)
+    /// Keeps letters. When it returns Ok all of them are on the disk; after an error or a crash none counts, because the
+    /// rows are not committed either and come again.
+    fn append(&self, letters: &[DeadLetter]) -> Result<()>;
+}
+
+impl DeadLetters {
+    /// A queue in `directory` after `count` letters of earlier runs. Its file is made with the first letter.
+    pub fn new(directory: &Path, policy: DeadLetterPolicy, count: u64) -> Self {
+        let store: Arc<dyn Store> = match policy.format {
+            DeadLetterFormat::JsonLines => Arc::new(JsonLines::new(directory.join("dead-letters.jsonl"))),
+            DeadLetterFormat::Sqlite => Arc::new(SqliteFile::new(directory.join("dead-letters.db"))),
         };
-        let mut lines = Vec::new();
-        for letter in letters {
-            serde_json::to_writer(&mut lines, letter)
-                .map_err(|e| Error::internal("dead letter has no JSON form").with_source(e))?;
-            lines.push(b'\n');
-        }
-        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if file.is_none() {
-            *file = Some(OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?);
-        }
-        let open = file.as_mut().expect("just opened");
-        open.write_all(&lines).and_then(|()| open.sync_data()).map_err(failed)
+        Self { policy, store, count: AtomicU64::new(count) }
     }
 }
 
 #[async_trait]
-impl DeadLetterQueue for FileDeadLetters {
+impl DeadLetterQueue for DeadLetters {
     async fn reject(&self, letters: Vec<DeadLetter>) -> Result<()> {
         let Some(first) = letters.first() else { return Ok(()) };
         if self.policy.mode == DeadLetterMode::Fail {
@@ -69,15 +67,19 @@ impl DeadLetterQueue for FileDeadLetters {
             )
             .with_kind(ErrorKind::Row));
         }
-        let count = self.count.fetch_add(letters.len() as u64, Ordering::Relaxed) + letters.len() as u64;
-        self.append(&letters)?;
+        let added = letters.len() as u64;
+        let reason = first.reason.clone();
+        let count = self.count.fetch_add(added, Ordering::Relaxed) + added;
+        let store = self.store.clone();
+        tokio::task::spawn_blocking(move || store.append(&letters))
+            .await
+            .map_err(|e| Error::internal("a thread of the dead-letter queue ended early").with_source(e))??;
         match self.policy.limit {
             Some(limit) if count > limit => Err(Error::new(
                 Code::DeadLetterLimit,
                 format!(
-                    "{count} rows are in {}, the limit is {limit}; last reason: {}",
-                    self.path.display(),
-                    first.reason
+                    "{count} rows are in {}, the limit is {limit}; last reason: {reason}",
+                    self.store.path().display()
                 ),
             )),
             _ => Ok(()),

@@ -14,7 +14,7 @@ use tokio::{
 use crate::{
     attempt::{self, End, Setup},
     checkpoint::{self, CheckpointStore},
-    dead_letters::FileDeadLetters,
+    dead_letters::DeadLetters,
     ledger::Ledger,
     progress::{JobState, Progress},
     reader::SchemaRules,
@@ -150,7 +150,7 @@ async fn work(spec: JobSpec, mut control: Control, progress: &Arc<Progress>) -> 
     }
     let refused = restore.as_ref().map_or(0, |c| c.ledger.totals().3);
     let dead_letters: Arc<dyn DeadLetterQueue> =
-        Arc::new(FileDeadLetters::new(&spec.state_dir, runtime.dead_letters, refused));
+        Arc::new(DeadLetters::new(&spec.state_dir, runtime.dead_letters, refused));
     let setup = Setup {
         job: &spec.job,
         connectors,

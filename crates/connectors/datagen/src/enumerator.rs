@@ -101,7 +101,7 @@ impl SplitEnumerator for DatagenEnumerator {
         self.options.changes.map(|rows| TableEstimate { rows })
     }
 
-    async fn next(&mut self) -> Result<NextSplit> {
+    async fn next(&mut self, _reader: usize) -> Result<NextSplit> {
         Ok(match self.waiting.take() {
             Some(split) => NextSplit::Split(Box::new(split)),
             None => NextSplit::Finished,

@@ -206,7 +206,7 @@ impl<'a> Master<'a> {
             self.waiting.push_back((reader, answer));
             return Ok(false);
         }
-        match self.enumerator.next().await? {
+        match self.enumerator.next(reader).await? {
             NextSplit::Split(split) => {
                 if split.mode == SplitMode::Stream {
                     self.complete_snapshot().await?;

@@ -27,7 +27,7 @@ async fn open(
 ) -> (Box<dyn SplitEnumerator>, Option<Split>) {
     let ctx = SourceContext { job: "job".into(), parallelism: 1, upsert_sink: true };
     let mut enumerator = source.open(ctx, restore).await.unwrap();
-    let split = match enumerator.next().await.unwrap() {
+    let split = match enumerator.next(0).await.unwrap() {
         NextSplit::Split(split) => Some(*split),
         _ => None,
     };

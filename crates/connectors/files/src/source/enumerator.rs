@@ -120,7 +120,7 @@ impl SplitEnumerator for FilesEnumerator {
         self.estimates.get(table).map(|rows| TableEstimate { rows: *rows })
     }
 
-    async fn next(&mut self) -> Result<NextSplit> {
+    async fn next(&mut self, _reader: usize) -> Result<NextSplit> {
         if let Some(split) = self.interrupted.pop_front() {
             return Ok(NextSplit::Split(Box::new(split)));
         }

@@ -115,7 +115,7 @@ pub async fn open(source: &dyn Source, restore: Option<SourceRestore>) -> Box<dy
 }
 
 pub async fn next_split(enumerator: &mut dyn SplitEnumerator) -> Option<Split> {
-    match enumerator.next().await.unwrap() {
+    match enumerator.next(0).await.unwrap() {
         NextSplit::Split(split) => Some(*split),
         NextSplit::Finished => None,
         NextSplit::Wait => panic!("files never wait"),

@@ -58,6 +58,8 @@ pub(crate) struct Enumerator {
     open: HashSet<String>,
     restored: bool,
     stream_dealt: bool,
+    /// Readers of the job.
+    readers: usize,
 }
 
 impl Enumerator {
@@ -109,7 +111,7 @@ impl Enumerator {
         let view = place.clone().filter(|_| options.startup.has_snapshot());
         let start = place.filter(|_| options.startup.has_stream());
         let state = State::new(view, start, progress, history);
-        Ok(Self::assemble(options, info, names, sessions, state, Vec::new()))
+        Ok(Self::assemble(options, info, names, sessions, state, Vec::new(), ctx.parallelism))
     }
 
     /// Goes on from a state. Inside a snapshot what is left is read from a new view.
@@ -166,7 +168,8 @@ impl Enumerator {
                 progress.watermark.clone_from(&earlier_view);
             }
         }
-        let mut enumerator = Self::assemble(options, info, names, sessions, state, restore.cuts);
+        let mut enumerator =
+            Self::assemble(options, info, names, sessions, state, restore.cuts, ctx.parallelism);
         enumerator.restored = true;
         enumerator.done = restore.done;
         enumerator.earlier_view = earlier_view;
@@ -191,6 +194,7 @@ impl Enumerator {
         sessions: Vec<Connection>,
         mut state: State,
         cuts: Vec<Position>,
+        readers: usize,
     ) -> Self {
         let history = std::mem::take(&mut state.history);
         let mut tables = HashMap::new();
@@ -220,6 +224,7 @@ impl Enumerator {
             open: HashSet::new(),
             restored: false,
             stream_dealt: false,
+            readers,
         }
     }
 
@@ -242,7 +247,7 @@ impl Enumerator {
     }
 
     /// The next chunk that is not known to be complete.
-    async fn next_chunk(&mut self) -> Result<Option<Split>> {
+    async fn next_chunk(&mut self, reader: usize) -> Result<Option<Split>> {
         let Some(index) = self.state.tables.iter().position(|p| p.plan != Plan::Dealt) else {
             self.cutting = None;
             return Ok(None);
@@ -255,8 +260,11 @@ impl Enumerator {
             Some(conn) => conn,
             empty => empty.insert(connect(&self.shared.options).await?.0),
         };
-        let mut cutter = Cutter { options: &self.shared.options, conn, table: &table };
-        let Some((chunk, rest)) = cutter.next(&progress.plan, progress.rows).await? else { return Ok(None) };
+        let readers = self.readers;
+        let mut cutter = Cutter { options: &self.shared.options, conn, table: &table, readers };
+        let Some((chunk, rest)) = cutter.next(&progress.plan, progress.rows, reader).await? else {
+            return Ok(None);
+        };
         self.state.tables[index].plan = rest;
         let split_id =
             if table.schema.has_key() { chunks::split_id(&id, &chunk) } else { self.whole_id(&id)? };
@@ -318,7 +326,7 @@ impl SplitEnumerator for Enumerator {
         self.shared.options.startup.has_snapshot().then_some(TableEstimate { rows: progress.rows })
     }
 
-    async fn next(&mut self) -> Result<NextSplit> {
+    async fn next(&mut self, reader: usize) -> Result<NextSplit> {
         if let Some(split) = self.again.front()
             && (split.mode != SplitMode::Stream || self.open.is_empty())
             && let Some(split) = self.again.pop_front()
@@ -327,7 +335,7 @@ impl SplitEnumerator for Enumerator {
             self.open.insert(split.id.clone());
             return Ok(NextSplit::Split(Box::new(split)));
         }
-        while let Some(split) = self.next_chunk().await? {
+        while let Some(split) = self.next_chunk(reader).await? {
             if !self.done.contains(&split.id) {
                 self.open.insert(split.id.clone());
                 return Ok(NextSplit::Split(Box::new(split)));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{chunks::Border, history::History};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Everything that a restored enumerator needs, beside the splits under way.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,33 +43,52 @@ pub(crate) struct Progress {
 pub(crate) enum Plan {
     /// Not looked at.
     Unplanned,
-    /// The next chunk begins above `lower`.
-    Cutting {
+    /// Borders are found by walking the key; the next chunk begins above `lower`.
+    Walking {
         /// Number of the next chunk.
         next: u64,
         /// Chunk columns; empty when the table is read as a whole.
         columns: Vec<String>,
         /// Last border.
         lower: Option<Border>,
-        /// Borders by arithmetic; none when the table is walked.
-        even: Option<Even>,
+    },
+    /// Borders are computed.
+    Even {
+        /// Number of the next chunk.
+        next: u64,
+        /// The one chunk column.
+        column: String,
+        even: Even,
     },
     /// Every chunk is dealt.
     Dealt,
 }
 
 /// Borders at equal distances. 128 bits hold signed and unsigned keys with every sum of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Even {
-    /// Next border.
+    /// Smallest key; the first chunk is open below.
     #[serde(with = "decimal")]
-    pub next: i128,
-    /// Distance.
-    #[serde(with = "decimal")]
-    pub step: i128,
+    pub min: i128,
     /// Largest key; the last chunk is open above.
     #[serde(with = "decimal")]
     pub max: i128,
+    /// Distance.
+    #[serde(with = "decimal")]
+    pub step: i128,
+    /// One for each reader, in the order of the key: writers that fill neighbouring chunks wait for the same pages.
+    pub stretches: Vec<Stretch>,
+}
+
+/// Neighbouring chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stretch {
+    /// Largest key that is dealt.
+    #[serde(with = "decimal")]
+    pub dealt: i128,
+    /// Last key.
+    #[serde(with = "decimal")]
+    pub end: i128,
 }
 
 /// 128-bit numbers as text: JSON values hold 64 bits.

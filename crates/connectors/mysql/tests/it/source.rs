@@ -99,7 +99,7 @@ impl Run {
     /// The next snapshot split with its rows, finished at once; `None` when the stream or the end is reached.
     pub async fn chunk(&mut self) -> Option<(Split, Vec<ChangeBatch>)> {
         let work = async {
-            match self.enumerator.next().await.unwrap() {
+            match self.enumerator.next(0).await.unwrap() {
                 NextSplit::Split(split) if split.id != "stream" => {
                     let batches = self.read(&split).await;
                     self.enumerator.split_finished(&split.id);

@@ -265,7 +265,7 @@ async fn more_readers_than_sessions_take_turns() {
             }));
         }
         let mut ids = Vec::new();
-        while let NextSplit::Split(split) = enumerator.next().await.unwrap() {
+        while let NextSplit::Split(split) = enumerator.next(0).await.unwrap() {
             ids.push(split.id.clone());
             sender.send(*split).await.unwrap();
         }

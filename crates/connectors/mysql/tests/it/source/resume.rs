@@ -43,7 +43,7 @@ async fn rs_05_a_snapshot_goes_on_where_it_was() {
             done.push(split.id);
         }
         // One chunk is under way, then the state is made.
-        let NextSplit::Split(running) = first.enumerator.next().await.unwrap() else { panic!("a chunk") };
+        let NextSplit::Split(running) = first.enumerator.next(0).await.unwrap() else { panic!("a chunk") };
         let state = first.enumerator.state();
         // After the state, one more chunk becomes complete in the sink.
         let (later, batches) = first.chunk().await.unwrap();
@@ -104,7 +104,7 @@ async fn ky_01_a_table_without_a_key_that_was_not_finished_is_read_again_as_a_wh
         let source = source(server, &database, &[]);
         let mut first = Run::begin(&*source).await;
         let (keyed, _) = first.chunk().await.unwrap();
-        let NextSplit::Split(running) = first.enumerator.next().await.unwrap() else { panic!("a chunk") };
+        let NextSplit::Split(running) = first.enumerator.next(0).await.unwrap() else { panic!("a chunk") };
         let state = first.enumerator.state();
         drop(first);
         // Between both views: the re-read shows it, so the stream must not.
@@ -142,7 +142,7 @@ async fn readings_of_runs_that_left_no_state_are_known_by_their_names() {
         execute(server, &database, &["CREATE TABLE nk (a INT)", "INSERT INTO nk VALUES (1), (1)"]).await;
         let source = source(server, &database, &[]);
         let mut first = Run::begin(&*source).await;
-        let NextSplit::Split(running) = first.enumerator.next().await.unwrap() else { panic!("a chunk") };
+        let NextSplit::Split(running) = first.enumerator.next(0).await.unwrap() else { panic!("a chunk") };
         let state = first.enumerator.state();
         drop(first);
         execute(server, &database, &["INSERT INTO nk VALUES (2)"]).await;
