@@ -47,6 +47,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         username: username.clone(),
         password: password.clone(),
         connect_timeout: Duration::from_secs(10),
+        tls: canalis_mysql::TlsOptions::default(),
         role: Side::Source,
     };
     let mut conn = endpoint.connect().await?;

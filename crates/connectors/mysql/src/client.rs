@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use canalis_connector_api::Options;
 use canalis_types::{Code, Error, ErrorKind, Result};
-use mysql_async::{Conn, OptsBuilder, prelude::Queryable};
+use mysql_async::{Conn, OptsBuilder, SslOpts, prelude::Queryable};
+
+use crate::{TlsMode, TlsOptions, tls};
 
 /// Which family a server belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Endpoint {
     pub password: String,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
+    /// Encryption.
+    pub tls: TlsOptions,
     /// Which side it is, for error codes.
     pub role: Side,
 }
@@ -53,7 +57,7 @@ pub enum Side {
 }
 
 impl Endpoint {
-    /// Reads `hostname`, `port`, `username`, `password` and `connect.timeout`.
+    /// Reads `hostname`, `port`, `username`, `password`, `connect.timeout` and the options of encryption.
     pub fn from_options(options: &Options, role: Side) -> Result<Self> {
         let port = options.integer("port")?;
         Ok(Self {
@@ -63,6 +67,7 @@ impl Endpoint {
             username: options.required("username")?.to_owned(),
             password: options.text("password").unwrap_or_default().to_owned(),
             connect_timeout: options.duration("connect.timeout")?,
+            tls: TlsOptions::from_options(options),
             role,
         })
     }
@@ -75,14 +80,40 @@ impl Endpoint {
     /// Opens a session with exact values: utf8mb4, UTC, strict about nothing that would change a value in silence.
     ///
     /// # Errors
-    /// Unreachable (transient) or access denied, by side.
+    /// Unreachable (transient), access denied or encryption refused, by side.
     pub async fn connect(&self) -> Result<Conn> {
+        let files = self.tls.clone();
+        let certificates = tokio::task::spawn_blocking(move || files.load())
+            .await
+            .map_err(|e| Error::internal("reading certificates").with_source(e))??;
+        let connecting = async {
+            let answer = self.connect_with(self.tls.for_driver(certificates)).await;
+            match answer.as_ref().err().and_then(tls::driver_refusal) {
+                Some(why) if self.tls.mode == TlsMode::Preferred => {
+                    tracing::debug!(server = %self.address(), why, "connecting without encryption");
+                    self.connect_with(None).await
+                }
+                _ => answer,
+            }
+        };
+        match tokio::time::timeout(self.connect_timeout, connecting).await {
+            Ok(Ok(conn)) => Ok(conn),
+            Ok(Err(error)) => Err(self.error(&format!("connecting to {}", self.address()), error)),
+            Err(_) => Err(Error::new(
+                self.unreachable(),
+                format!("connecting to {} took longer than {:?}", self.address(), self.connect_timeout),
+            )),
+        }
+    }
+
+    async fn connect_with(&self, ssl: Option<SslOpts>) -> mysql_async::Result<Conn> {
         let opts = OptsBuilder::default()
             .ip_or_hostname(self.hostname.clone())
             .tcp_port(self.port)
             .user(Some(self.username.clone()))
             .pass(Some(self.password.clone()))
             .prefer_socket(false)
+            .ssl_opts(ssl)
             .tcp_nodelay(true)
             .stmt_cache_size(16)
             .setup(vec![
@@ -91,15 +122,7 @@ impl Endpoint {
                 "SET SESSION net_write_timeout = 3600",
                 "SET SESSION net_read_timeout = 3600",
             ]);
-        let connecting = tokio::time::timeout(self.connect_timeout, Conn::new(opts));
-        match connecting.await {
-            Ok(Ok(conn)) => Ok(conn),
-            Ok(Err(error)) => Err(self.error(&format!("connecting to {}", self.address()), error)),
-            Err(_) => Err(Error::new(
-                self.unreachable(),
-                format!("connecting to {} took longer than {:?}", self.address(), self.connect_timeout),
-            )),
-        }
+        Conn::new(opts).await
     }
 
     fn unreachable(&self) -> Code {
@@ -112,6 +135,13 @@ impl Endpoint {
     /// Turns a driver error into ours: lost connections and lock conflicts are transient, missing rights are denied
     /// access, anything else is final.
     pub fn error(&self, doing: &str, error: mysql_async::Error) -> Error {
+        if let Some(why) = tls::driver_refusal(&error) {
+            let message = format!("{doing}: encryption (`ssl.mode`): {why}");
+            return match self.role {
+                Side::Source => Error::new(Code::SourceMisconfigured, message),
+                Side::Sink => Error::new(Code::SinkFailed, message).with_kind(ErrorKind::Sink),
+            };
+        }
         let code = match (&error, self.role) {
             (mysql_async::Error::Server(e), role) => match (e.code, role) {
                 // Access denied, missing privileges, unknown database for the account.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use canalis_connector_api::{Connector, ConnectorSpec, Options, Registry, Role, Sink, Source};
 use canalis_types::Result;
 
-use crate::{options, sink, source::MySqlSource};
+use crate::{options, sink, source::MySqlSource, tls};
 
 /// Adds `type: mysql`.
 pub fn register(registry: &mut Registry) {
@@ -22,7 +22,7 @@ impl Connector for MySqlConnector {
     fn validate(&self, role: Role, options: &Options) -> Vec<(String, String)> {
         match role {
             Role::Source => options::validate_source(options),
-            Role::Sink | Role::Both => Vec::new(),
+            Role::Sink | Role::Both => tls::problems(options),
         }
     }
 

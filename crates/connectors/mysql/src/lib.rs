@@ -11,8 +11,10 @@ mod options;
 pub mod quote;
 mod sink;
 mod source;
+mod tls;
 pub mod types;
 pub mod wire;
 
 pub use client::{Endpoint, Flavor, ServerInfo, Side, server_info};
 pub use connector::register;
+pub use tls::{TlsMode, TlsOptions};

@@ -10,7 +10,10 @@ use canalis_connector_api::{
 
 pub(crate) use source::{SourceOptions, StartupMode};
 
-use crate::sink::SINK_OPTIONS;
+use crate::{
+    sink::SINK_OPTIONS,
+    tls::{self, TLS_OPTIONS},
+};
 
 /// Declaration of `type: mysql`.
 pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
@@ -19,7 +22,7 @@ pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
     summary: "MySQL 8 and 9, MariaDB 10.11 and later: snapshot and binlog as a source; tables as a sink.",
     options: &OPTIONS,
     prefixes: &[
-        ("jdbc.properties.", Some("there is no JDBC driver whose properties could be set")),
+        ("jdbc.properties.", Some("there is no JDBC driver; only its properties of encryption are taken")),
         ("debezium.", Some("there is no Debezium engine whose properties could be set")),
     ],
     guarantee: DeliveryGuarantee::ExactlyOnce,
@@ -36,14 +39,15 @@ const SHARED_OPTIONS: &[OptionSpec] = &[
     OptionSpec::new("connect.timeout", Duration, Role::Both, "Longest wait for a connection.").default("30s"),
 ];
 
-const LENGTH: usize = SHARED_OPTIONS.len() + source::SOURCE_OPTIONS.len() + SINK_OPTIONS.len();
+const LENGTH: usize =
+    SHARED_OPTIONS.len() + TLS_OPTIONS.len() + source::SOURCE_OPTIONS.len() + SINK_OPTIONS.len();
 
 const OPTIONS: [OptionSpec; LENGTH] = joined();
 
 const fn joined() -> [OptionSpec; LENGTH] {
     let mut all = [SHARED_OPTIONS[0]; LENGTH];
     let mut at = 0;
-    let parts = [SHARED_OPTIONS, source::SOURCE_OPTIONS, SINK_OPTIONS];
+    let parts = [SHARED_OPTIONS, TLS_OPTIONS, source::SOURCE_OPTIONS, SINK_OPTIONS];
     let mut part = 0;
     while part < parts.len() {
         let mut index = 0;
@@ -96,6 +100,7 @@ pub(crate) fn validate_source(options: &Options) -> Vec<(String, String)> {
     {
         note(source::FACTOR_LOWER, format!("`{}` is above `{}`", source::FACTOR_LOWER, source::FACTOR_UPPER));
     }
+    problems.extend(tls::problems(options));
     problems.extend(source::startup_problems(options));
     problems
 }
@@ -173,7 +178,7 @@ mod tests {
             ("schema-change.enabled", "false"),
             ("scan.incremental.snapshot.chunk.size", "1"),
             ("scan.incremental.snapshot.chunk.key-column", "a.b"),
-            ("jdbc.properties.useSSL", "false"),
+            ("jdbc.properties.useCompression", "true"),
             ("debezium.snapshot.mode", "never"),
             ("host", "h"),
             ("connect.timeout", "10ms"),

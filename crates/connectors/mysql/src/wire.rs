@@ -19,19 +19,7 @@ use std::{
 
 use canalis_types::{Code, Error};
 
-use crate::Endpoint;
-
-/// Whether a connection is encrypted. As with MySQL's own client, neither mode verifies the server's certificate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TlsMode {
-    /// Never.
-    #[default]
-    Disabled,
-    /// If the server can.
-    Preferred,
-    /// Always.
-    Required,
-}
+use crate::{Endpoint, TlsMode, tls::io_refusal};
 
 /// What may go wrong on a connection.
 #[derive(Debug)]
@@ -45,6 +33,8 @@ pub enum WireError {
         /// The server's text.
         message: String,
     },
+    /// Encryption failed for good: the server has none, its certificate is refused, or a file of ours cannot be used.
+    Tls(String),
     /// The server sent something that the protocol does not allow, or wants something that this client cannot do.
     Protocol(String),
 }
@@ -54,6 +44,7 @@ impl fmt::Display for WireError {
         match self {
             Self::Io(error) => error.fmt(f),
             Self::Server { code, message } => write!(f, "error {code}: {message}"),
+            Self::Tls(why) => write!(f, "encryption (`ssl.mode`): {why}"),
             Self::Protocol(what) => f.write_str(what),
         }
     }
@@ -63,7 +54,7 @@ impl std::error::Error for WireError {}
 
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        io_refusal(&error).map_or(Self::Io(error), Self::Tls)
     }
 }
 
@@ -80,7 +71,7 @@ impl WireError {
                         ..=1161 | 1184 | 1203 | 1317 | 1927 | 2006 | 2013 | 3169 | 4031
                 )
             }
-            Self::Protocol(_) => false,
+            Self::Tls(_) | Self::Protocol(_) => false,
         }
     }
 
@@ -91,7 +82,7 @@ impl WireError {
             Self::Server { code: 1044 | 1045 | 1142 | 1143 | 1227 | 1698 | 3118, .. } => {
                 Code::SourceAccessDenied
             }
-            Self::Server { .. } => Code::SourceMisconfigured,
+            Self::Server { .. } | Self::Tls(_) => Code::SourceMisconfigured,
             _ => Code::SourceUndecodable,
         };
         Error::new(code, doing).with_source(self)
@@ -105,12 +96,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects and logs in. Every later read waits at most `read_timeout`.
+    /// Connects and logs in, encrypted as the endpoint says. Every later read waits at most `read_timeout`.
     ///
     /// # Errors
-    /// When the server cannot be reached within the endpoint's time limit, refuses the account, or wants a way to
-    /// log in that is not known.
-    pub fn connect(endpoint: &Endpoint, tls: TlsMode, read_timeout: Duration) -> Result<Self, WireError> {
+    /// When the server cannot be reached within the endpoint's time limit, refuses the account, wants a way to
+    /// log in that is not known, or encryption fails.
+    pub fn connect(endpoint: &Endpoint, read_timeout: Duration) -> Result<Self, WireError> {
+        match Self::connect_with(endpoint, endpoint.tls.mode, read_timeout) {
+            Err(WireError::Tls(why)) if endpoint.tls.mode == TlsMode::Preferred => {
+                tracing::debug!(server = %endpoint.address(), why, "connecting without encryption");
+                Self::connect_with(endpoint, TlsMode::Disabled, read_timeout)
+            }
+            answer => answer,
+        }
+    }
+
+    fn connect_with(endpoint: &Endpoint, tls: TlsMode, read_timeout: Duration) -> Result<Self, WireError> {
         let socket = open_socket(endpoint)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(endpoint.connect_timeout))?;

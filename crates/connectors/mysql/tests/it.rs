@@ -8,3 +8,6 @@ mod binlog;
 
 #[path = "it/sink.rs"]
 mod sink;
+
+#[path = "it/tls.rs"]
+mod tls;

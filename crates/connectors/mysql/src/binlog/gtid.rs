@@ -53,6 +53,26 @@ impl Executed {
     }
 }
 
+impl Executed {
+    /// Whether every transaction of `other` is in it; false for one of the other flavor.
+    pub fn contains(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::MySql(all), Self::MySql(set)) => all.contains_all(set),
+            (Self::MariaDb(all), Self::MariaDb(list)) => all.contains(list),
+            _ => false,
+        }
+    }
+
+    /// Whether a transaction is in it, where the numbers of a domain of MariaDB are taken to grow, whoever wrote.
+    pub fn reaches(&self, gtid: &Gtid) -> bool {
+        match (self, gtid) {
+            (Self::MySql(set), Gtid::MySql(source, number)) => set.contains(source, *number),
+            (Self::MariaDb(list), Gtid::MariaDb(gtid)) => list.reaches(*gtid),
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Executed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

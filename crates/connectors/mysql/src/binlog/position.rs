@@ -28,6 +28,10 @@ pub struct BinlogPosition {
     /// Identity of the server: `server_uuid` of MySQL, `server_id` of MariaDB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// How often the stream has gone on at another server. Files and offsets of two servers have nothing to do with each
+    /// other; positions of the later one come after all of the earlier one.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub term: u32,
     /// When the server began the file, seconds since the epoch: tells a file from a later one of the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_time: Option<u32>,
@@ -45,6 +49,7 @@ impl BinlogPosition {
             events: 0,
             gtid_set: None,
             server: None,
+            term: 0,
             file_time: None,
             time_ms: None,
         }
@@ -64,7 +69,7 @@ impl BinlogPosition {
         self
     }
 
-    /// The general form; its order is file number, offset, events.
+    /// The general form; its order is term and file number, offset, events.
     ///
     /// # Errors
     /// Misconfigured source when the file name does not end in a number.
@@ -75,9 +80,11 @@ impl BinlogPosition {
                 format!("binlog file name {:?} does not end in a number", self.file),
             )
         })?;
+        // Servers number files with 31 bits.
+        let file = (u64::from(self.term) << 32) | number;
         let detail = serde_json::to_string(self)
             .map_err(|e| Error::internal("writing a binlog position").with_source(e))?;
-        Ok(Position::new([number, self.offset, self.events], detail))
+        Ok(Position::new([file, self.offset, self.events], detail))
     }
 
     /// Reads the general form back.
@@ -90,6 +97,10 @@ impl BinlogPosition {
                 .with_source(e)
         })
     }
+}
+
+fn is_first(term: &u32) -> bool {
+    *term == 0
 }
 
 /// The number at the end of a binlog file's name: 7 for `binlog.000007`.
@@ -106,7 +117,9 @@ mod tests {
         let early = BinlogPosition { events: 3, time_ms: Some(5), ..BinlogPosition::new("bin.999999", 120) };
         let late = BinlogPosition::new("bin.1000000", 4).with_gtid_set(Some("0-1-5".into()));
         assert!(early.to_position().unwrap() < late.to_position().unwrap());
-        for position in [early, late] {
+        let elsewhere = BinlogPosition { term: 1, ..BinlogPosition::new("other.000001", 4) };
+        assert!(late.to_position().unwrap() < elsewhere.to_position().unwrap());
+        for position in [early, late, elsewhere] {
             assert_eq!(BinlogPosition::parse(&position.to_position().unwrap()).unwrap(), position);
         }
         assert!(BinlogPosition::new("nonsense", 4).to_position().is_err());

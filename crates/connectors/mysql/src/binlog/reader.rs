@@ -4,6 +4,7 @@
 mod apply;
 mod failure;
 mod follow;
+mod moved;
 mod pending;
 mod queue;
 mod server;
@@ -16,7 +17,7 @@ use canalis_connector_api::SourceEvent;
 use canalis_types::{Error, Position, Result, SchemaChange, TableId, TableSchema};
 
 use super::{BinlogPosition, ddl::Ddl};
-use crate::{Endpoint, Flavor, wire::TlsMode};
+use crate::{Endpoint, Flavor};
 use queue::Queue;
 
 /// Where to begin.
@@ -37,8 +38,6 @@ pub struct ReaderConfig {
     pub endpoint: Endpoint,
     /// Its family.
     pub flavor: Flavor,
-    /// Whether the connection is encrypted.
-    pub tls: TlsMode,
     /// Id among the replicas of the server; no other replica may have it.
     pub server_id: u32,
     /// Where to begin.
@@ -54,12 +53,11 @@ pub struct ReaderConfig {
 }
 
 impl ReaderConfig {
-    /// A configuration with a heartbeat of 5 seconds, 10 retries and neither encryption nor cuts.
+    /// A configuration with a heartbeat of 5 seconds, 10 retries and no cuts.
     pub fn new(endpoint: Endpoint, flavor: Flavor, server_id: u32, start: StartPosition) -> Self {
         Self {
             endpoint,
             flavor,
-            tls: TlsMode::Disabled,
             server_id,
             start,
             cuts: Vec::new(),

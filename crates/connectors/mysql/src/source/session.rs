@@ -5,12 +5,7 @@ use std::time::Duration;
 use canalis_types::{Error, Result};
 use mysql_async::{Conn, prelude::Queryable};
 
-use crate::{
-    Endpoint, Flavor, ServerInfo,
-    options::SourceOptions,
-    server_info,
-    wire::{Connection, TlsMode},
-};
+use crate::{Endpoint, Flavor, ServerInfo, options::SourceOptions, server_info, wire::Connection};
 
 /// Longest silence of a session while it reads a chunk.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -78,8 +73,7 @@ pub(crate) async fn connect_readers(
         let mut sessions = Vec::with_capacity(count);
         for _ in 0..count {
             let doing = || format!("opening a snapshot session at {}", endpoint.address());
-            let mut session = Connection::connect(&endpoint, TlsMode::default(), SILENCE)
-                .map_err(|e| e.into_error(doing()))?;
+            let mut session = Connection::connect(&endpoint, SILENCE).map_err(|e| e.into_error(doing()))?;
             for setting in
                 ["SET NAMES utf8mb4", "SET time_zone = '+00:00'", "SET SESSION net_write_timeout = 3600"]
                     .iter()

@@ -8,7 +8,7 @@ use crate::{
     Endpoint, Flavor,
     binlog::{BinlogPosition, FIRST_OFFSET},
     options::{SourceOptions, StartupMode},
-    wire::{Connection, DumpRequest, TlsMode, WireError},
+    wire::{Connection, DumpRequest, WireError},
 };
 
 /// Type of the event at the front of every file.
@@ -96,7 +96,7 @@ async fn file_at(options: &SourceOptions, flavor: Flavor, names: Vec<String>, mi
 
 /// When a file was begun, seconds since the epoch.
 fn begun(endpoint: &Endpoint, flavor: Flavor, server_id: u32, file: &str) -> Result<u32, WireError> {
-    let mut connection = Connection::connect(endpoint, TlsMode::default(), endpoint.connect_timeout)?;
+    let mut connection = Connection::connect(endpoint, endpoint.connect_timeout)?;
     connection.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")?;
     if flavor == Flavor::MariaDb {
         connection.query("SET @mariadb_slave_capability = 4")?;

@@ -8,8 +8,8 @@ use mysql_common::{
     proto::MySerialize,
 };
 
-use super::{PacketStream, TlsMode, WireError, query::server_error, tls};
-use crate::Endpoint;
+use super::{PacketStream, WireError, query::server_error, tls};
+use crate::{Endpoint, TlsMode};
 
 /// Greatest packet that the client says it takes.
 const MAX_PACKET: u32 = 1 << 30;
@@ -40,15 +40,15 @@ pub fn login(stream: &mut PacketStream, endpoint: &Endpoint, mode: TlsMode) -> R
         | CapabilityFlags::CLIENT_TRANSACTIONS
         | CapabilityFlags::CLIENT_PLUGIN_AUTH;
     let can_encrypt = server.contains(CapabilityFlags::CLIENT_SSL);
-    if mode == TlsMode::Required && !can_encrypt {
-        return Err(protocol("encryption is required and the server has none"));
+    if !matches!(mode, TlsMode::Disabled | TlsMode::Preferred) && !can_encrypt {
+        return Err(WireError::Tls("the server has no encryption".to_owned()));
     }
     if mode != TlsMode::Disabled && can_encrypt {
         capabilities |= CapabilityFlags::CLIENT_SSL;
         let mut request = Vec::new();
         SslRequest::new(capabilities, MAX_PACKET, 45).serialize(&mut request);
         stream.send(&request)?;
-        encrypt(stream, &endpoint.hostname)?;
+        encrypt(stream, endpoint)?;
     }
     if !known(&plugin) {
         // The server then names the account's plug-in in an auth switch.
@@ -126,10 +126,10 @@ fn split_zero(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn encrypt(stream: &mut PacketStream, hostname: &str) -> Result<(), WireError> {
+fn encrypt(stream: &mut PacketStream, endpoint: &Endpoint) -> Result<(), WireError> {
     let plain = stream.socket().try_clone()?;
     let taken = std::mem::replace(stream, PacketStream::new(plain));
-    *stream = taken.upgrade(|socket| tls::wrap(socket, hostname))?;
+    *stream = taken.upgrade(|socket| tls::wrap(socket, &endpoint.hostname, &endpoint.tls))?;
     Ok(())
 }
 

@@ -6,6 +6,8 @@
 mod charsets;
 #[path = "binlog/follow.rs"]
 mod follow;
+#[path = "binlog/moved.rs"]
+mod moved;
 #[path = "binlog/refusals.rs"]
 mod refusals;
 #[path = "binlog/restart.rs"]

@@ -14,6 +14,6 @@ mod refusals;
 #[path = "sink/structure.rs"]
 mod structure;
 #[path = "sink/support.rs"]
-mod support;
+pub mod support;
 #[path = "sink/values.rs"]
 mod values;

@@ -71,6 +71,11 @@ impl GtidList {
             .is_some_and(|ours| ours.server == gtid.server && ours.sequence >= gtid.sequence)
     }
 
+    /// Whether its domain has come at least as far as a transaction, whoever wrote it.
+    pub fn reaches(&self, gtid: DomainGtid) -> bool {
+        self.newest.get(&gtid.domain).is_some_and(|ours| ours.sequence >= gtid.sequence)
+    }
+
     /// Whether there is no domain.
     pub fn is_empty(&self) -> bool {
         self.newest.is_empty()

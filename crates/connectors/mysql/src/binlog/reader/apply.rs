@@ -11,8 +11,10 @@ use super::{
     ReaderConfig, SchemaTracker,
     failure::{Failure, Session, position_lost},
     follow::{is_executed, position},
+    moved::Moved,
     pending::Pending,
     queue::Queue,
+    server::Begin,
     tables::Tables,
     transaction::{Place, Transaction},
 };
@@ -36,6 +38,10 @@ pub struct Follower {
     pending: Pending,
     executed: Option<Executed>,
     server: Option<String>,
+    /// How often the server has changed.
+    term: u32,
+    /// Cuts of the log of another server, until all are met.
+    moved: Option<Moved>,
     place: Place,
     format: Option<Format>,
     transaction: Option<Transaction>,
@@ -71,6 +77,8 @@ impl Follower {
             pending,
             executed,
             server: None,
+            term: 0,
+            moved: None,
             place: Place::default(),
             format: None,
             transaction: None,
@@ -94,14 +102,19 @@ impl Follower {
         self.events
     }
 
-    /// A new session begins, at `begin` if the server was told where.
-    pub fn begin(&mut self, server: &str, begin: Option<&BinlogPosition>) -> Session<()> {
+    /// A new session begins.
+    pub fn begin(&mut self, server: &str, begin: &Begin) -> Session<()> {
         self.server = Some(server.to_owned());
         self.format = None;
         self.transaction = None;
         self.tables.forget_announcements();
         self.place = Place::default();
-        let Some(begin) = begin else { return Ok(()) };
+        let begin = match begin {
+            Begin::At(begin) => begin,
+            Begin::Told => return Ok(()),
+            Begin::After(left) => return self.go_on_elsewhere(left),
+        };
+        self.term = begin.term;
         self.expected_file_time = begin.file_time;
         self.resume = begin.events;
         self.time_ms = self.time_ms.or(begin.time_ms);
@@ -109,6 +122,27 @@ impl Follower {
         self.pass_until = if asked == begin.offset { 0 } else { begin.offset };
         self.place = Place { file: begin.file.clone(), offset: asked, file_time: None, is_exact: true };
         self.pending.begin_at(&position(begin.clone())?);
+        Ok(())
+    }
+
+    /// The session is with another server than the one that `left` belongs to.
+    fn go_on_elsewhere(&mut self, left: &BinlogPosition) -> Session<()> {
+        (self.resume, self.pass_until, self.expected_file_time) = (0, 0, None);
+        self.term = left.term + 1;
+        self.time_ms = self.time_ms.or(left.time_ms);
+        self.pending.begin_at(&position(left.clone())?);
+        let cuts = self.pending.take_cuts();
+        if cuts.is_empty() {
+            return Ok(());
+        }
+        match Moved::new(cuts, self.config.flavor)? {
+            Ok(moved) => self.moved = Some(moved),
+            Err(cut) => {
+                let why = "the sink holds rows up to there, and without GTIDs or inside a transaction this place \
+                           cannot be found in the log of another server";
+                return Err(Failure::Fatal(position_lost(&cut.to_string(), None, why)));
+            }
+        }
         Ok(())
     }
 
@@ -163,6 +197,7 @@ impl Follower {
             events,
             gtid_set: self.executed.as_ref().map(ToString::to_string).filter(|set| !set.is_empty()),
             server: self.server.clone(),
+            term: self.term,
             file_time: self.place.file_time.or(self.expected_file_time),
             time_ms: self.time_ms,
         }
@@ -171,6 +206,9 @@ impl Follower {
     /// Where the stream is, for messages.
     pub fn place_text(&self) -> String {
         let here = self.here();
+        if here.file.is_empty() {
+            return format!("after {}", here.gtid_set.as_deref().unwrap_or("nothing"));
+        }
         match here.events {
             0 => format!("{}:{}", here.file, here.offset),
             events => format!("{}:{} after {events} row events", here.file, here.offset),
@@ -186,7 +224,7 @@ impl Follower {
     }
 
     fn watermark(&mut self) -> Session<()> {
-        if self.is_behind() {
+        if self.is_behind() || self.moved.is_some() {
             return Ok(());
         }
         let position = position(self.here())?;
@@ -196,6 +234,15 @@ impl Follower {
 
     /// Sends a watermark if one must stand exactly here.
     fn cut(&mut self) -> Session<()> {
+        if let (Some(moved), Some(executed)) = (&mut self.moved, &self.executed) {
+            while let Some(cut) = moved.met(executed) {
+                self.pending.watermark(&mut self.tables, cut, self.time_ms)?;
+            }
+            if moved.is_done() {
+                self.moved = None;
+            }
+            return Ok(());
+        }
         if self.pending.has_cuts() && !self.is_behind() {
             let here: Position = position(self.here())?;
             if self.pending.take_cut(&here)? {
@@ -402,6 +449,14 @@ impl Follower {
             let why =
                 format!("the transaction has {} row events less than were read before", transaction.skip);
             return Err(Failure::Fatal(position_lost(&self.place_text(), None, &why)));
+        }
+        if transaction.has_rows
+            && let Some(cut) =
+                self.moved.as_ref().and_then(|moved| moved.overtaken(transaction.gtid.as_ref()))
+        {
+            let why = "this server has executed transactions in another order than the one before, so that it has no \
+                       place up to which the sink holds rows";
+            return Err(Failure::Fatal(position_lost(&cut.to_string(), None, why)));
         }
         if let (Some(executed), Some(gtid)) = (&mut self.executed, &transaction.gtid) {
             executed.add(gtid);

@@ -97,7 +97,7 @@ fn follow(config: ReaderConfig, tracker: Box<dyn SchemaTracker>, queue: &Arc<Que
 /// One connection, until it is lost.
 fn session(follower: &mut Follower, from: &From, queue: &Arc<Queue>) -> Session<()> {
     let mut dump = server::open(follower.config(), from, &|socket| queue.watch(socket))?;
-    follower.begin(&dump.server, dump.begin.as_ref())?;
+    follower.begin(&dump.server, &dump.begin)?;
     let oldest = dump.oldest;
     let before = follower.progress();
     let refused = |error: WireError, follower: &Follower| {

@@ -56,6 +56,11 @@ impl Pending {
         }
     }
 
+    /// Takes off all cuts, for somebody else to find.
+    pub fn take_cuts(&mut self) -> VecDeque<Position> {
+        std::mem::take(&mut self.cuts)
+    }
+
     /// Whether any cut is ahead.
     pub fn has_cuts(&self) -> bool {
         !self.cuts.is_empty()

@@ -37,8 +37,18 @@ pub struct Dump {
     pub server: String,
     /// Oldest file that the server has, if it tells.
     pub oldest: Option<String>,
-    /// Where the dump was asked to begin; `None` when the server will tell.
-    pub begin: Option<BinlogPosition>,
+    /// Where it was asked to begin.
+    pub begin: Begin,
+}
+
+/// Where a dump begins.
+pub enum Begin {
+    /// At a place.
+    At(BinlogPosition),
+    /// Where the server finds the transactions that come next; it will tell.
+    Told,
+    /// The same, with the transactions that come after a place in the log of another server.
+    After(BinlogPosition),
 }
 
 /// Longest silence before the connection counts as lost.
@@ -49,7 +59,7 @@ fn read_timeout(config: &ReaderConfig) -> Duration {
 /// Opens a connection for queries or a dump.
 pub fn connect(config: &ReaderConfig) -> Session<Connection> {
     let endpoint = &config.endpoint;
-    let mut connection = Connection::connect(endpoint, config.tls, read_timeout(config))
+    let mut connection = Connection::connect(endpoint, read_timeout(config))
         .map_err(|e| refused(e, &format!("connecting to {}", endpoint.address())))?;
     ask(&mut connection, "SET NAMES utf8mb4")?;
     Ok(connection)
@@ -68,22 +78,26 @@ pub fn open(config: &ReaderConfig, from: &From, watch: &dyn Fn(std::net::TcpStre
     let oldest = files.as_ref().and_then(|files| files.first()).map(|(name, _)| name.clone());
     prepare_session(&mut connection, config)?;
     let (request, begin) = match from {
+        From::Position(position) if position.server.as_ref().is_some_and(|known| *known != server) => {
+            let set = check_other(&mut connection, config.flavor, position, &server, oldest.as_deref())?;
+            tracing::warn!(
+                from = position.server, to = server, after = %set,
+                "this is another server, which has the transactions that come next; going on here"
+            );
+            (by_transactions(&mut connection, &set)?, Begin::After(position.clone()))
+        }
         From::Position(position) => {
-            check_server(position, &server, oldest.as_deref())?;
             check_file(position, files.as_deref(), oldest.as_deref())?;
             check_history(&mut connection, config.flavor, position, oldest.as_deref())?;
             // The command has 32 bits for the offset; beyond, the file is read from its front.
             let offset = u32::try_from(position.offset).unwrap_or(4);
-            (DumpRequest::File { file: position.file.clone(), offset }, Some(position.clone()))
+            (DumpRequest::File { file: position.file.clone(), offset }, Begin::At(position.clone()))
         }
-        From::Executed(Executed::MySql(set)) => {
-            check_purged(&mut connection, set, oldest.as_deref())?;
-            (DumpRequest::Gtid(set.encode()), None)
-        }
-        From::Executed(Executed::MariaDb(list)) => {
-            ask(&mut connection, &format!("SET @slave_connect_state = '{list}'"))?;
-            ask(&mut connection, "SET @slave_gtid_strict_mode = 1")?;
-            (DumpRequest::File { file: String::new(), offset: 4 }, None)
+        From::Executed(set) => {
+            if let Executed::MySql(set) = set {
+                check_purged(&mut connection, set, oldest.as_deref())?;
+            }
+            (by_transactions(&mut connection, set)?, Begin::Told)
         }
         From::Oldest => {
             let file = oldest.clone().ok_or_else(|| {
@@ -93,7 +107,7 @@ pub fn open(config: &ReaderConfig, from: &From, watch: &dyn Fn(std::net::TcpStre
                 )
             })?;
             let position = BinlogPosition::new(file.clone(), FIRST_OFFSET).with_server(Some(server.clone()));
-            (DumpRequest::File { file, offset: 4 }, Some(position))
+            (DumpRequest::File { file, offset: 4 }, Begin::At(position))
         }
     };
     connection.register_replica(config.server_id).map_err(|e| refused(e, "registering as a replica"))?;
@@ -152,13 +166,68 @@ fn lost(position: &BinlogPosition, oldest: Option<&str>, why: &str) -> Failure {
     Failure::Fatal(position_lost(&format!("{}:{}", position.file, position.offset), oldest, why))
 }
 
-fn check_server(position: &BinlogPosition, server: &str, oldest: Option<&str>) -> Session<()> {
-    match &position.server {
-        Some(known) if known != server => {
-            Err(lost(position, oldest, &format!("it belongs to server {known}, and this is server {server}")))
+/// Asks for what comes after a set of transactions.
+fn by_transactions(connection: &mut Connection, set: &Executed) -> Session<DumpRequest> {
+    Ok(match set {
+        Executed::MySql(set) => DumpRequest::Gtid(set.encode()),
+        Executed::MariaDb(list) => {
+            ask(connection, &format!("SET @slave_connect_state = '{list}'"))?;
+            ask(connection, "SET @slave_gtid_strict_mode = 1")?;
+            DumpRequest::File { file: String::new(), offset: 4 }
         }
-        _ => Ok(()),
+    })
+}
+
+/// Another server may go on from the position if it has executed everything before it and still has everything behind
+/// it. Gives the transactions before the position.
+fn check_other(
+    connection: &mut Connection,
+    flavor: Flavor,
+    position: &BinlogPosition,
+    server: &str,
+    oldest: Option<&str>,
+) -> Session<Executed> {
+    let known = position.server.as_deref().unwrap_or_default();
+    let lost = |why: &str| {
+        let why = format!("it belongs to server {known}, and this is server {server}{why}");
+        Err(lost(position, oldest, &why))
+    };
+    let Some(text) = &position.gtid_set else {
+        return lost("; without GTIDs there is no telling where to go on");
+    };
+    let set = Executed::parse(flavor, text)?;
+    if position.events > 0 {
+        return lost(
+            "; the position is inside a transaction, which only the server that it belongs to can cut there",
+        );
     }
+    match (flavor, executed(connection, flavor)?) {
+        (_, all) if Executed::parse(flavor, &all)?.contains(&set) => {}
+        (Flavor::MariaDb, all) => return lost(&format!(", which has executed {all}, less than {text}")),
+        (Flavor::MySql, _) => {
+            let sql = format!("SELECT GTID_SUBTRACT('{text}', @@global.gtid_executed)");
+            let missing = ask(connection, &sql)?.unwrap_or_default();
+            return lost(&format!(", which has not executed {missing}"));
+        }
+    }
+    // MariaDB tells a state that is purged when the dump begins.
+    if flavor == Flavor::MySql {
+        let sql = format!("SELECT GTID_SUBTRACT(@@global.gtid_purged, '{text}')");
+        let missing = ask(connection, &sql)?.unwrap_or_default();
+        if !missing.is_empty() {
+            return lost(&format!(", which has purged {missing}"));
+        }
+    }
+    Ok(set)
+}
+
+/// The transactions that the server has executed, as text.
+fn executed(connection: &mut Connection, flavor: Flavor) -> Session<String> {
+    let sql = match flavor {
+        Flavor::MySql => "SELECT @@global.gtid_executed",
+        Flavor::MariaDb => "SELECT @@global.gtid_binlog_pos",
+    };
+    Ok(ask(connection, sql)?.unwrap_or_default())
 }
 
 /// A position beyond the end of the log means that the log was begun anew.
@@ -192,17 +261,8 @@ fn check_history(
     oldest: Option<&str>,
 ) -> Session<()> {
     let Some(text) = &position.gtid_set else { return Ok(()) };
-    let sql = match flavor {
-        Flavor::MySql => "SELECT @@global.gtid_executed",
-        Flavor::MariaDb => "SELECT @@global.gtid_binlog_pos",
-    };
-    let executed = ask(connection, sql)?.unwrap_or_default();
-    let contained = match (Executed::parse(flavor, &executed)?, Executed::parse(flavor, text)?) {
-        (Executed::MySql(all), Executed::MySql(set)) => all.contains_all(&set),
-        (Executed::MariaDb(all), Executed::MariaDb(list)) => all.contains(&list),
-        _ => true,
-    };
-    if contained {
+    let executed = executed(connection, flavor)?;
+    if Executed::parse(flavor, &executed)?.contains(&Executed::parse(flavor, text)?) {
         return Ok(());
     }
     Err(lost(position, oldest, &format!("the server has executed {executed}, which is less than {text}")))

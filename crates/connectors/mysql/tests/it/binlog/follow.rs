@@ -183,11 +183,11 @@ async fn accounts_of_every_plugin_can_read() {
                 .await
                 .unwrap();
                 let end = end_of_log(server, &mut conn).await;
-                for tls in [canalis_mysql::wire::TlsMode::Disabled, canalis_mysql::wire::TlsMode::Preferred] {
+                for tls in [canalis_mysql::TlsMode::Disabled, canalis_mysql::TlsMode::Preferred] {
                     let mut config = super::support::config(server, StartPosition::File(start.clone()));
                     config.endpoint.username = user.clone();
                     config.endpoint.password = password.into();
-                    config.tls = tls;
+                    config.endpoint.tls.mode = tls;
                     let mut reader =
                         canalis_mysql::binlog::Reader::spawn(config, Box::new(tracker.clone())).unwrap();
                     let taken = take_until(&mut reader, &end).await;

@@ -101,7 +101,7 @@ async fn a_cut_that_the_log_does_not_have_is_an_error() {
     assert_eq!(take_until(&mut reader, &end).await.unwrap_err().code(), Code::StateIncompatible);
 }
 
-async fn kill_dumps(conn: &mut Conn) -> usize {
+pub async fn kill_dumps(conn: &mut Conn) -> usize {
     let ids: Vec<u64> = conn
         .query("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
         .await
@@ -195,7 +195,7 @@ async fn lost_positions(server: OwnedServer) {
         assert_eq!(error.code(), Code::PositionLost, "{error}");
         assert!(error.message().contains(why), "{error}");
     };
-    let other = BinlogPosition { server: Some("another".into()), ..parsed.clone() };
+    let other = BinlogPosition { server: Some("another".into()), gtid_set: None, ..parsed.clone() };
     lost(other, "another").await;
     let beyond = BinlogPosition { file: "binlog.000900".into(), gtid_set: None, ..parsed.clone() };
     lost(beyond, "begun anew").await;

@@ -162,6 +162,7 @@ pub fn endpoint(server: &Server) -> Endpoint {
         username: server.username.clone(),
         password: server.password.clone(),
         connect_timeout: Duration::from_secs(20),
+        tls: canalis_mysql::TlsOptions::default(),
         role: Side::Source,
     }
 }

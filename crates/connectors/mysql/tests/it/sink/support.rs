@@ -206,6 +206,7 @@ fn endpoint(server: &Server) -> Endpoint {
         username: server.username.clone(),
         password: server.password.clone(),
         connect_timeout: std::time::Duration::from_secs(10),
+        tls: canalis_mysql::TlsOptions::default(),
         role: Side::Source,
     }
 }

@@ -121,6 +121,10 @@ impl Follower {
         })?;
         self.tables.clear();
         match change {
+            Some(_) if !discard && self.moved.is_some() => self.fail(
+                Code::PositionLost,
+                "after the change of server, a table is altered before the place up to which the sink holds rows,",
+            ),
             Some(change) if !discard => self.pending.schema_change(change),
             _ => Ok(()),
         }
