@@ -117,7 +117,7 @@ impl Enumerator {
     /// Goes on from a state. Inside a snapshot what is left is read from a new view.
     ///
     /// # Errors
-    /// CNL-4002 for a state that does not fit, CNL-2008 when a table whose snapshot is under way was altered.
+    /// CNL-4002 for a state that does not fit, CNL-2004 inside a snapshot of another server, CNL-2008 when a table whose snapshot is under way was altered.
     pub(crate) async fn restore(
         options: SourceOptions,
         ctx: &SourceContext,
@@ -153,6 +153,7 @@ impl Enumerator {
         let earlier_view = state.view.clone();
         let mut sessions = Vec::new();
         if !unfinished.is_empty() {
+            same_server(&server, &mut conn, earlier_view.as_ref()).await?;
             let known: Vec<Arc<Table>> =
                 unfinished.iter().filter_map(|id| state.history.current(id).cloned()).collect();
             let views =
@@ -377,6 +378,23 @@ impl SplitEnumerator for Enumerator {
         }
         Ok(())
     }
+}
+
+/// The rest of a snapshot can only be read from the server that it was begun at: places in the logs of two servers cannot be
+/// compared, and the stream has to know which of two views is older.
+async fn same_server(server: &BinlogServer<'_>, conn: &mut Conn, view: Option<&Position>) -> Result<()> {
+    let begun = view.map(BinlogPosition::parse).transpose()?.and_then(|place| place.server);
+    let (Some(begun), Some(now)) = (begun, server.identity(conn).await?) else { return Ok(()) };
+    if begun == now {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::PositionLost,
+        format!(
+            "the snapshot was begun at server {begun}, and this is server {now}: it cannot go on here; start anew with \
+             an empty state directory"
+        ),
+    ))
 }
 
 /// Tables of which the stream should not repeat what the snapshot shows.

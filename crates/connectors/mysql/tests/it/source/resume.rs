@@ -87,6 +87,27 @@ async fn rs_05_a_snapshot_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn rs_03_the_rest_of_a_snapshot_is_not_read_from_another_server() {
+    for server in servers() {
+        let database = server.create_database("src_moved").await;
+        execute(server, &database, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"])
+            .await;
+        let source = source(server, &database, &[]);
+        let mut state = Run::begin(&*source).await.enumerator.state();
+        assert!(Run::open(&*source, restore(state.clone(), Vec::new(), &[])).await.is_ok());
+        // As it would be from the server that stood here before.
+        let mut place: serde_json::Value =
+            serde_json::from_str(state["view"]["detail"].as_str().unwrap()).unwrap();
+        assert!(place["server"].is_string(), "{place}");
+        place["server"] = "another".into();
+        state["view"]["detail"] = place.to_string().into();
+        let error = Run::open(&*source, restore(state, Vec::new(), &[])).await.err().unwrap();
+        assert_eq!(error.code(), canalis_types::Code::PositionLost);
+        assert!(error.message().contains("another"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn ky_01_a_table_without_a_key_that_was_not_finished_is_read_again_as_a_whole() {
     for server in servers() {
         let database = server.create_database("src_nk").await;
