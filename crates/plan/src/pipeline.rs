@@ -156,7 +156,11 @@ impl<'a> Block<'a> {
                     .warn(place, "`dead-letter.limit` has no effect while `dead-letter.policy` is `fail`");
             }
         }
-        Ok(DeadLetterPolicy { mode, limit, format: DeadLetterFormat::JsonLines })
+        let format = match self.options.word("dead-letter.format")?.as_str() {
+            "sqlite" => DeadLetterFormat::Sqlite,
+            _ => DeadLetterFormat::JsonLines,
+        };
+        Ok(DeadLetterPolicy { mode, limit, format })
     }
 
     fn warn_meaningless(&mut self) {
@@ -185,11 +189,6 @@ impl<'a> Block<'a> {
                     .not_yet(place, format!("`sink.partitioning.strategy: {word}` is not supported yet"))
                     .hint("there is `SINK_DEFINED`: rows are dealt to writers by key");
             }
-        }
-        if let Some(place) = self.is("dead-letter.format", "sqlite") {
-            self.report
-                .not_yet(place, "`dead-letter.format: sqlite` is not supported yet")
-                .hint("there is `json-lines`");
         }
     }
 }

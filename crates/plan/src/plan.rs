@@ -149,6 +149,8 @@ pub enum DeadLetterMode {
 pub enum DeadLetterFormat {
     /// One JSON object per line.
     JsonLines,
+    /// Rows of a table in an SQLite database.
+    Sqlite,
 }
 
 /// The settings of a file without a `pipeline` block.

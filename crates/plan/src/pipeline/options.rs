@@ -167,7 +167,7 @@ static OPTIONS: &[OptionSpec] = &[
     option(
         "dead-letter.format",
         OptionType::Enum(&["json-lines", "sqlite"]),
-        "How refused rows are kept; `json-lines` is supported.",
+        "How refused rows are kept in the state directory: `dead-letters.jsonl` or `dead-letters.db`.",
     )
     .default("json-lines"),
     option("sink.buffer-flush.max-rows", COUNT, "Rows after which a writer commits.").default("50000"),

@@ -35,7 +35,7 @@ fn every_key_is_read() {
         "  name: orders\n  parallelism: 2\n  local-time-zone: GMT+08:00\n  route-mode: first_match\n  \
          schema.change.behavior: Exception\n  schema-operator.rpc-timeout: 1 h\n  \
          execution.checkpointing.interval: 500ms\n  state.checkpoints.num-retained: 5\n  \
-         dead-letter.policy: queue\n  dead-letter.limit: 100\n  dead-letter.format: json-lines\n  \
+         dead-letter.policy: queue\n  dead-letter.limit: 100\n  dead-letter.format: SQLite\n  \
          sink.buffer-flush.max-rows: 10\n  sink.buffer-flush.max-bytes: 1 MB\n  \
          sink.partitioning.strategy: SINK_DEFINED\n  transform.decimal.precision.mode: UP_TO_38\n",
     ));
@@ -53,7 +53,7 @@ fn every_key_is_read() {
             dead_letters: DeadLetterPolicy {
                 mode: DeadLetterMode::Queue,
                 limit: Some(100),
-                format: DeadLetterFormat::JsonLines,
+                format: DeadLetterFormat::Sqlite,
             },
             max_batch_rows: 10,
             max_batch_bytes: 1 << 20,
@@ -102,7 +102,7 @@ fn all_that_is_wrong_is_reported_at_once() {
     check(
         &block(
             "  schema.change.behaviour: evolve\n  parallelism: 0\n  schema.change.behavior: ignore\n  \
-             sink.partitioning.strategy: TABLE_ID\n  dead-letter.format: sqlite\n  restart-strategy.type: never\n  \
+             sink.partitioning.strategy: TABLE_ID\n  dead-letter.format: xml\n  restart-strategy.type: never\n  \
              execution.checkpointing.interval: 1 ms\n  sink.buffer-flush.max-bytes: 0\n  name: ' '\n  \
              restart-strategy.exponential-delay.max-backoff: 1 ms\n  execution.runtime-mode: BATCH\n  local-time-zone: Mars\n",
         ),
@@ -110,7 +110,7 @@ fn all_that_is_wrong_is_reported_at_once() {
          5:3: CNL-1002 `parallelism` must be between 1 and 1024
          6:3: CNL-1003 `schema.change.behavior: ignore` is not supported yet (there are `exception` and `evolve`)
          7:3: CNL-1003 `sink.partitioning.strategy: TABLE_ID` is not supported yet (there is `SINK_DEFINED`: rows are dealt to writers by key)
-         8:3: CNL-1003 `dead-letter.format: sqlite` is not supported yet (there is `json-lines`)
+         8:3: CNL-1002 `dead-letter.format` must be one of json-lines, sqlite
          9:3: CNL-1002 `restart-strategy.type` must be one of none, disable, off, fixed-delay, fixeddelay, failure-rate, failurerate, exponential-delay, exponentialdelay
          10:3: CNL-1002 `execution.checkpointing.interval` must be at least 10 ms
          11:3: CNL-1002 `sink.buffer-flush.max-bytes` must not be 0

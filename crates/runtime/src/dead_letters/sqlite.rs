@@ -76,8 +76,7 @@ impl SqliteFile {
             0 => transaction.execute_batch(TABLE).map_err(fail)?,
             VERSION => {}
             _ => {
-                let text =
-                    format!("{} is of version {version}, known is {VERSION}", self.path.display());
+                let text = format!("{} is of version {version}, known is {VERSION}", self.path.display());
                 return Err(Error::new(Code::StateIncompatible, text));
             }
         }

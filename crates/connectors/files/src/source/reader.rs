@@ -37,7 +37,8 @@ struct PositionDetail {
 pub(super) struct FilesReader {
     options: Arc<SourceOptions>,
     tables: BTreeMap<TableId, Arc<TableSchema>>,
-    table: Option<TableId>,
+    /// The file that is being read.
+    entry: Option<FileEntry>,
     /// Dropping it ends the thread at its next send.
     pieces: Option<mpsc::Receiver<Result<Piece>>>,
     events: VecDeque<SourceEvent>,
@@ -45,15 +46,15 @@ pub(super) struct FilesReader {
 
 impl FilesReader {
     pub(super) fn new(options: Arc<SourceOptions>, tables: BTreeMap<TableId, Arc<TableSchema>>) -> Self {
-        Self { options, tables, table: None, pieces: None, events: VecDeque::new() }
+        Self { options, tables, entry: None, pieces: None, events: VecDeque::new() }
     }
 
-    fn queue(&mut self, table: &TableId, rows: DecodedRows, place: Place) -> Result<()> {
+    fn queue(&mut self, entry: &FileEntry, rows: DecodedRows, place: Place) -> Result<()> {
         if let Some(batch) = rows.batch {
             self.events.push_back(SourceEvent::Batch(batch));
         }
         if !rows.failures.is_empty() {
-            let letters = rows.failures.into_iter().map(|f| letter(table, f)).collect::<Result<_>>()?;
+            let letters = rows.failures.into_iter().map(|f| letter(entry, f)).collect::<Result<_>>()?;
             self.events.push_back(SourceEvent::Undecodable(letters));
         }
         let watermark = Watermark { position: position(place)?, event_time_ms: None };
@@ -77,19 +78,22 @@ fn place(position: &Position) -> Result<Place> {
     Ok(Place { offset: detail.offset, line: detail.line })
 }
 
-fn letter(table: &TableId, failure: DecodeFailure) -> Result<DeadLetter> {
+fn letter(entry: &FileEntry, failure: DecodeFailure) -> Result<DeadLetter> {
+    let place = failure.place;
+    // Unlike the position of a split it must be told apart from places in other files.
+    let detail = json!({ "file": entry.path, "offset": place.offset, "line": place.line });
     let payload = match String::from_utf8(failure.raw) {
         Ok(text) => Value::String(text),
         Err(raw) => json!({ "base64": STANDARD.encode(raw.as_bytes()) }),
     };
     Ok(DeadLetter {
-        table: table.clone(),
+        table: entry.table.clone(),
         kind: RowKind::Insert,
         key: Value::Null,
         payload,
         code: Code::SourceUndecodable,
         reason: failure.reason,
-        position: Some(position(failure.place)?),
+        position: Some(Position::new([0, place.offset, 0], detail.to_string())),
     })
 }
 
@@ -126,7 +130,7 @@ impl SourceReader for FilesReader {
         let place = split.position.as_ref().map(place).transpose()?;
         let (sender, receiver) = mpsc::channel(QUEUE);
         let options = self.options.clone();
-        self.table = Some(entry.table.clone());
+        self.entry = Some(entry.clone());
         self.pieces = Some(receiver);
         self.events.clear();
         // Not joined: it ends with the file, or at its next send once the receiver is dropped, and holds nothing else.
@@ -142,11 +146,11 @@ impl SourceReader for FilesReader {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
             }
-            let (Some(pieces), Some(table)) = (&mut self.pieces, self.table.clone()) else {
+            let (Some(pieces), Some(entry)) = (&mut self.pieces, self.entry.clone()) else {
                 return Err(Error::internal("a files reader was asked for rows without a split"));
             };
             match pieces.recv().await {
-                Some(Ok(Piece::Rows(rows, place))) => self.queue(&table, rows, place)?,
+                Some(Ok(Piece::Rows(rows, place))) => self.queue(&entry, rows, place)?,
                 Some(Ok(Piece::End)) => {
                     self.pieces = None;
                     return Ok(SourceEvent::SplitEnd);
