@@ -1,24 +1,33 @@
 //! Owns what `canalis check` finds out about the file: directory, rights, and whether tables fit.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+    sync::Arc,
+};
 
 use canalis_connector_api::Finding;
 use canalis_types::{Result, TableSchema};
 use rusqlite::Connection;
 
-use crate::{catalog, database::Database, ddl, error::to_error, target::Target};
+use crate::{
+    catalog,
+    database::{Database, directory_of},
+    ddl,
+    error::to_error,
+    target::Target,
+};
 
 /// Looks at the file and at every table.
 pub async fn check(path: &Path, tables: &[Arc<TableSchema>]) -> Vec<Finding> {
     let about = subject(&path.display().to_string());
     if !path.exists() {
-        let directory = match path.parent() {
-            Some(directory) if !directory.as_os_str().is_empty() => directory,
-            _ => Path::new("."),
-        };
-        if !directory.is_dir() {
-            let remedy = format!("mkdir -p {}", directory.display());
-            return vec![Finding::error(about, "the directory does not exist", remedy)];
+        let directory = closest(directory_of(path));
+        if let Err(error) = probe(directory) {
+            let text = format!("nothing can be created in {}: {error}", directory.display());
+            let remedy = "correct `path`, or make a directory that the account of the job may write";
+            return vec![Finding::error(about, text, remedy)];
         }
         let mut findings = vec![Finding::ok(about, "the file will be created")];
         for schema in tables {
@@ -44,6 +53,18 @@ pub async fn check(path: &Path, tables: &[Arc<TableSchema>]) -> Vec<Finding> {
             vec![Finding::error(about, error.to_string(), remedy)]
         }
     }
+}
+
+/// A directory, or what there is of the way to it.
+fn closest(directory: &Path) -> &Path {
+    let found = directory.ancestors().find(|a| a.exists());
+    found.filter(|a| !a.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether files can be created in a directory: tries one.
+fn probe(directory: &Path) -> io::Result<()> {
+    let probe = directory.join(format!(".canalis-check-{}", std::process::id()));
+    File::create(&probe).and_then(|_| fs::remove_file(&probe))
 }
 
 fn subject(what: &str) -> String {

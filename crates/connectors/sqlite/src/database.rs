@@ -1,12 +1,14 @@
 //! Owns the connection: its settings, and that SQLite's blocking work never runs on a thread of the async runtime.
 
 use std::{
+    fs::{self, File},
+    io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use canalis_types::{Error, Result};
+use canalis_types::{Code, Error, Result};
 use rusqlite::Connection;
 
 use crate::error::to_error;
@@ -29,11 +31,18 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens or creates the file.
+    /// Opens or creates the file, and the directories above it.
+    ///
+    /// # Errors
+    /// `CNL-4006` when a directory cannot be created, else what SQLite says.
     pub async fn open(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         spawn(move || {
             let doing = format!("opening {}", path.display());
+            create_directories(&path).map_err(|e| {
+                Error::new(Code::LocalIo, format!("creating the directory of {}", path.display()))
+                    .with_source(e)
+            })?;
             let fail = |e| to_error(&doing, e);
             let connection = Connection::open(&path).map_err(fail)?;
             connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
@@ -53,6 +62,22 @@ impl Database {
         let connection = self.connection.clone();
         spawn(move || work(&connection.lock().unwrap_or_else(PoisonError::into_inner))).await
     }
+}
+
+/// The directory that a path names a file in.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Creates missing directories above a file, durably: a name lives in the directory above it.
+fn create_directories(path: &Path) -> io::Result<()> {
+    let directory = directory_of(path);
+    let missing: Vec<&Path> = directory.ancestors().take_while(|a| !a.exists()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(directory)?;
+    missing.iter().try_for_each(|created| File::open(directory_of(created))?.sync_all())
 }
 
 async fn spawn<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -19,7 +19,7 @@ const OPTIONS: &[OptionSpec] = &[OptionSpec::new(
     "path",
     OptionType::Text,
     Role::Sink,
-    "Path of the database file; it is created when it is missing, its directory is not.",
+    "Path of the database file; it is created when it is missing, and so are its directories.",
 )
 .required()];
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
@@ -53,8 +53,11 @@ impl Lab {
     }
 
     pub fn sink(&self) -> Arc<dyn Sink> {
-        let raw: BTreeMap<String, String> =
-            [("path".to_owned(), self.path().to_str().unwrap().to_owned())].into();
+        self.sink_at(&self.path())
+    }
+
+    pub fn sink_at(&self, path: &Path) -> Arc<dyn Sink> {
+        let raw: BTreeMap<String, String> = [("path".to_owned(), path.to_str().unwrap().to_owned())].into();
         SqliteConnector.sink(&Options::validate(&SPEC, Role::Sink, &raw).unwrap()).unwrap()
     }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use canalis_connector_api::Severity;
+use canalis_connector_api::{Severity, SinkContext};
 use canalis_types::{
     Code, Column, ColumnDefault, ColumnPlace, LogicalType, RowKind, SchemaChange, SchemaChangeKind, TableId,
     TableSchema,
 };
 
-use crate::lab::{Lab, at, batch, pair_batch, pairs, position, table};
+use crate::lab::{JOB, Lab, Start, at, batch, pair_batch, pairs, position, start, table};
 
 #[tokio::test]
 async fn sk_03_reserved_words_and_odd_names() {
@@ -112,16 +112,26 @@ async fn check_and_plan_leave_no_file_behind() {
 }
 
 #[tokio::test]
-async fn a_missing_directory_is_named() {
-    let raw: std::collections::BTreeMap<String, String> =
-        [("path".to_owned(), "/nonexistent-canalis/target.db".to_owned())].into();
-    let options = canalis_connector_api::Options::validate(
-        &canalis_sqlite::SPEC,
-        canalis_connector_api::Role::Sink,
-        &raw,
-    )
-    .unwrap();
-    let sink = canalis_connector_api::Connector::sink(&canalis_sqlite::SqliteConnector, &options).unwrap();
+async fn missing_directories_are_created_when_rows_are_to_come() {
+    let lab = Lab::new();
+    let path = lab.path().with_file_name("a").join("b").join("target.db");
+    let sink = lab.sink_at(&path);
+    let findings = sink.check(&[pairs("t")]).await;
+    assert!(findings.iter().all(|f| f.severity == Severity::Ok), "{findings:?}");
+    sink.plan_table(&pairs("t")).await.unwrap();
+    assert!(!lab.path().with_file_name("a").exists());
+    start(&sink, Start::Fresh).await;
+    sink.prepare_table(&pairs("t"), true).await.unwrap();
+    assert!(path.is_file());
+}
+
+#[tokio::test]
+async fn a_way_that_no_directory_can_be_made_on_is_an_error() {
+    let lab = Lab::new();
+    std::fs::write(lab.path(), "a file").unwrap();
+    let sink = lab.sink_at(&lab.path().join("b").join("target.db"));
     let findings = sink.check(&[]).await;
-    assert_eq!(findings[0].remedy.as_deref(), Some("mkdir -p /nonexistent-canalis"));
+    assert_eq!(findings[0].severity, Severity::Error, "{findings:?}");
+    let ctx = SinkContext { job: JOB.into(), writers: 1, fresh: true, tables: Vec::new() };
+    assert_eq!(sink.open(&ctx).await.unwrap_err().code(), Code::LocalIo);
 }
