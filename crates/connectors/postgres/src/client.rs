@@ -5,9 +5,17 @@ use std::time::Duration;
 
 use canalis_connector_api::Options;
 use canalis_types::{Code, Error, Result};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{
+    Client, Config, NoTls, Socket,
+    config::SslMode,
+    tls::{MakeTlsConnect, TlsConnect},
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::to_error;
+use crate::{
+    error::to_error,
+    tls::{self, TlsMode, TlsOptions},
+};
 
 /// Session settings. Texts of dates, intervals and bytes are read the same way whatever the server's defaults are,
 /// a COMMIT cannot fail for another session's sake, and a session that waits for its job is not closed.
@@ -35,12 +43,14 @@ pub struct Endpoint {
     pub password: String,
     /// Database.
     pub database: String,
+    /// Encryption.
+    pub tls: TlsOptions,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
 }
 
 impl Endpoint {
-    /// Reads `hostname`, `port`, `username`, `password`, `database` and `connect.timeout`.
+    /// Reads `hostname`, `port`, `username`, `password`, `database`, `connect.timeout` and the options of encryption.
     pub fn from_options(options: &Options) -> Result<Self> {
         let port = options.integer("port")?;
         Ok(Self {
@@ -50,6 +60,7 @@ impl Endpoint {
             username: options.required("username")?.to_owned(),
             password: options.text("password").unwrap_or_default().to_owned(),
             database: options.required("database")?.to_owned(),
+            tls: TlsOptions::from_options(options)?,
             connect_timeout: options.duration("connect.timeout")?,
         })
     }
@@ -62,7 +73,7 @@ impl Endpoint {
     /// Opens a session. Its connection task ends by itself when the client is dropped.
     ///
     /// # Errors
-    /// Unreachable (transient) or access denied.
+    /// Unreachable (transient), access denied, or encryption that does not come about as asked for (`CNL-3007`).
     pub async fn connect(&self) -> Result<Client> {
         let mut config = Config::new();
         config
@@ -80,26 +91,58 @@ impl Endpoint {
             config.password(&self.password);
         }
         let doing = format!("connecting to {}", self.address());
+        let options = self.tls.clone();
+        let files = tokio::task::spawn_blocking(move || options.client_config())
+            .await
+            .map_err(|e| Error::internal("reading certificates").with_source(e))??;
+        // Over a Unix socket libpq encrypts nothing either.
+        let mode = if self.hostname.starts_with('/') { TlsMode::Disable } else { self.tls.mode };
         let connecting = async {
-            let (client, connection) = config.connect(NoTls).await?;
-            // The task owns the socket and ends with the client; its error also reaches every waiting statement.
-            tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::debug!(%error, "connection to the PostgreSQL sink ended");
-                }
+            config.ssl_mode(match mode {
+                TlsMode::Disable => return session(&config, NoTls).await,
+                TlsMode::Prefer => SslMode::Prefer,
+                TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
             });
-            client.batch_execute(SETTINGS).await?;
-            Ok(client)
+            let answer = session(&config, MakeRustlsConnect::new(files)).await;
+            match answer.as_ref().err().and_then(tls::refusal) {
+                Some(why) if mode == TlsMode::Prefer => {
+                    tracing::debug!(server = %self.address(), why, "connecting without encryption");
+                    config.ssl_mode(SslMode::Disable);
+                    session(&config, NoTls).await
+                }
+                _ => answer,
+            }
         };
         match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(Ok(client)) => Ok(client),
-            Ok(Err(error)) => Err(to_error(&doing, error)),
+            Ok(Err(error)) => Err(match tls::refusal(&error) {
+                Some(why) => Error::new(Code::SinkFailed, format!("{doing}: encryption (`sslmode`): {why}")),
+                None => to_error(&doing, error),
+            }),
             Err(_) => Err(Error::new(
                 Code::SinkUnreachable,
                 format!("{doing} took longer than {:?}", self.connect_timeout),
             )),
         }
     }
+}
+
+async fn session<T>(config: &Config, tls: T) -> std::result::Result<Client, tokio_postgres::Error>
+where
+    T: MakeTlsConnect<Socket> + Send,
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let (client, connection) = config.connect(tls).await?;
+    // The task owns the socket and ends with the client; its error also reaches every waiting statement.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection to the PostgreSQL sink ended");
+        }
+    });
+    client.batch_execute(SETTINGS).await?;
+    Ok(client)
 }
 
 /// Key of the advisory lock of a job: FNV-1a of its name, in the form of a number literal.

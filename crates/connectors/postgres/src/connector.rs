@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use canalis_connector_api::{Connector, ConnectorSpec, Options, Registry, Sink, Source};
+use canalis_connector_api::{Connector, ConnectorSpec, Options, Registry, Role, Sink, Source};
 use canalis_types::{Code, Error, Result};
 
 use crate::{
     options::{PostgresOptions, SPEC},
     sink::PostgresSink,
+    tls,
 };
 
 /// The connector `postgres`.
@@ -21,6 +22,10 @@ pub fn register(registry: &mut Registry) {
 impl Connector for PostgresConnector {
     fn spec(&self) -> &'static ConnectorSpec {
         &SPEC
+    }
+
+    fn validate(&self, _role: Role, options: &Options) -> Vec<(String, String)> {
+        tls::problems(options)
     }
 
     fn source(&self, _options: &Options) -> Result<Box<dyn Source>> {

@@ -15,6 +15,7 @@ mod progress;
 mod quote;
 mod sink;
 mod target;
+mod tls;
 mod types;
 mod writer;
 

@@ -3,7 +3,7 @@
 use canalis_connector_api::{ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role};
 use canalis_types::{Code, Error, Result};
 
-use crate::client::Endpoint;
+use crate::{client::Endpoint, tls};
 
 /// Declaration of `type: postgres`.
 pub static SPEC: ConnectorSpec = ConnectorSpec {
@@ -68,8 +68,10 @@ const OPTIONS: &[OptionSpec] = &[
         "When created tables get their primary key: after the snapshot's rows are in, which is faster, or at once.",
     )
     .default("after-snapshot"),
-    OptionSpec::new("sslmode", OptionType::Text, Role::Sink, "Encryption of the connection.")
-        .not_yet("connections are not encrypted yet; use a local server or a tunnel"),
+    tls::SSLMODE,
+    tls::SSLROOTCERT,
+    tls::SSLCERT,
+    tls::SSLKEY,
 ];
 
 /// What becomes of dates that no calendar has.
@@ -165,14 +167,19 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::tls::TlsMode;
 
     /// Options of a server that no test reaches, with some keys given.
     pub(crate) fn options(given: &[(&str, &str)]) -> PostgresOptions {
+        PostgresOptions::parse(&valid(given)).unwrap()
+    }
+
+    fn valid(given: &[(&str, &str)]) -> Options {
         let mut raw: BTreeMap<String, String> = BTreeMap::new();
         for (key, value) in [("hostname", "h"), ("username", "u"), ("database", "d")].iter().chain(given) {
             raw.insert((*key).to_owned(), (*value).to_owned());
         }
-        PostgresOptions::parse(&Options::validate(&SPEC, Role::Sink, &raw).unwrap()).unwrap()
+        Options::validate(&SPEC, Role::Sink, &raw).unwrap()
     }
 
     #[test]
@@ -186,8 +193,28 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn unbuilt_and_missing_options_are_named() {
-        let raw: BTreeMap<String, String> = [("sslmode".to_owned(), "require".to_owned())].into();
+    fn words_of_encryption_are_libpqs() {
+        let mode = |given: &[(&str, &str)]| options(given).endpoint.tls.mode;
+        assert_eq!(mode(&[]), TlsMode::Prefer);
+        assert_eq!(mode(&[("sslmode", "disable")]), TlsMode::Disable);
+        assert_eq!(mode(&[("sslmode", "require")]), TlsMode::Require);
+        assert_eq!(mode(&[("sslmode", "require"), ("sslrootcert", "f")]), TlsMode::VerifyCa);
+        assert_eq!(mode(&[("sslmode", "verify-full"), ("sslrootcert", "f")]), TlsMode::VerifyFull);
+        for (given, keys) in [
+            (&[("sslmode", "verify-ca")][..], &["sslmode"][..]),
+            (&[("sslrootcert", "f")], &["sslrootcert"]),
+            (&[("sslmode", "require"), ("sslkey", "f")], &["sslkey"]),
+            (&[("sslmode", "disable"), ("sslcert", "f"), ("sslkey", "f")], &["sslcert"]),
+            (&[("sslmode", "verify-ca"), ("sslrootcert", "f")], &[]),
+        ] {
+            let problems = tls::problems(&valid(given));
+            assert_eq!(problems.iter().map(|(k, _)| k.as_str()).collect::<Vec<_>>(), keys, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_and_missing_options_are_named() {
+        let raw: BTreeMap<String, String> = [("sslmode".to_owned(), "allow".to_owned())].into();
         let problems = Options::validate(&SPEC, Role::Sink, &raw).unwrap_err();
         let keys: Vec<&str> = problems.iter().map(|(k, _)| k.as_str()).collect();
         assert_eq!(keys, ["sslmode", "hostname", "username", "database"]);

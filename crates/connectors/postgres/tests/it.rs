@@ -19,5 +19,7 @@ mod refusals;
 mod snapshot;
 #[path = "it/tables.rs"]
 mod tables;
+#[path = "it/tls.rs"]
+mod tls;
 #[path = "it/values.rs"]
 mod values;
