@@ -224,8 +224,12 @@ impl Follower {
     }
 
     fn watermark(&mut self) -> Session<()> {
-        if self.is_behind() || self.moved.is_some() {
+        if self.is_behind() {
             return Ok(());
+        }
+        if self.moved.is_some() {
+            // Whoever calls may drop what is pending.
+            return self.pending.deliver_all(&mut self.tables);
         }
         let position = position(self.here())?;
         let time_ms = self.transaction.as_ref().map(|transaction| transaction.time_ms).or(self.time_ms);

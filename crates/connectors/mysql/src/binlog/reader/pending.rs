@@ -116,6 +116,14 @@ impl Pending {
         self.push(SourceEvent::Batch(batch), bytes)
     }
 
+    /// Delivers all rows without a watermark.
+    pub fn deliver_all(&self, tables: &mut Tables) -> Session<()> {
+        for slot in tables.slots() {
+            self.deliver(slot)?;
+        }
+        Ok(())
+    }
+
     fn push(&self, event: SourceEvent, bytes: usize) -> Session<()> {
         if self.queue.push(event, bytes) { Ok(()) } else { Err(Failure::Closed) }
     }
@@ -127,9 +135,7 @@ impl Pending {
         position: Position,
         event_time_ms: Option<i64>,
     ) -> Session<()> {
-        for slot in tables.slots() {
-            self.deliver(slot)?;
-        }
+        self.deliver_all(tables)?;
         let moved = self.last.as_ref().is_none_or(|(last, _)| *last < position);
         if self.rows > 0 || moved {
             self.push(SourceEvent::Watermark(Watermark { position: position.clone(), event_time_ms }), 0)?;

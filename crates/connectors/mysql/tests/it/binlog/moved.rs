@@ -76,7 +76,9 @@ async fn failover(mut primary: OwnedServer, replica: OwnedServer) {
     let mut from = end_of_log(&primary, &mut old).await.with_gtid_set(set);
     let mut places = Vec::new();
     for id in 1..=3 {
-        run(&mut old, &[&format!("INSERT INTO t VALUES ({id})")]).await;
+        // The statement behind the row makes the reader let go of its decoders.
+        let insert = format!("INSERT INTO t VALUES ({id})");
+        run(&mut old, &[&insert, &format!("ALTER TABLE t COMMENT = '{id}'")]).await;
         let end = end_of_log(&primary, &mut old).await;
         let mut first = reader(&primary, StartPosition::File(from), &tracker);
         let taken = take_until(&mut first, &end).await.unwrap();
