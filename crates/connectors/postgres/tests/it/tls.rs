@@ -29,6 +29,9 @@ struct Encrypted {
 
 type Authority = Issuer<'static, KeyPair>;
 
+/// Options of a sink.
+type Given = &'static [(&'static str, &'static str)];
+
 fn authority(name: &str) -> (String, Authority) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -181,7 +184,7 @@ async fn rows_travel_encrypted_unless_it_is_disabled() {
 #[tokio::test]
 async fn the_certificate_of_the_server_is_verified_as_asked_for() {
     let Some(lab) = Encrypted::new().await else { return };
-    let accepted: &[&[(&str, &str)]] = &[
+    let accepted: &[Given] = &[
         &[],
         &[("sslmode", "require")],
         &[("sslmode", "require"), ("sslrootcert", "@ca.pem")],
@@ -193,7 +196,7 @@ async fn the_certificate_of_the_server_is_verified_as_asked_for() {
         assert!(lab.open(given).await.is_ok(), "{given:?}: {:?}", lab.open(given).await);
     }
     let stranger = "signed by none of the authorities in `sslrootcert`";
-    let refused: &[(&[(&str, &str)], Code, &str)] = &[
+    let refused: &[(Given, Code, &str)] = &[
         (&[("sslmode", "verify-ca"), ("sslrootcert", "@stranger.pem")], Code::SinkFailed, stranger),
         (&[("sslmode", "require"), ("sslrootcert", "@stranger.pem")], Code::SinkFailed, stranger),
         (
