@@ -5,7 +5,12 @@ mod it {
     mod behaviour;
     mod conformance;
     mod crash;
+    mod keys;
     mod load;
+    mod positions;
     mod process;
+    mod recovery;
+    mod targets;
     mod types;
+    mod values;
 }

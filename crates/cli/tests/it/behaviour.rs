@@ -1,7 +1,7 @@
-//! Behaviour that a user sees: commands, savepoints, changes of structure, dead letters, servers that go away,
-//! lost positions, big rows and big transactions.
+//! Behaviour that a user sees: commands, savepoints, changes of structure, dead letters, servers that go away, big rows and
+//! big transactions.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use canalis_testkit::{Server, table_digest};
 use mysql_async::{Conn, prelude::Queryable};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::process::{Canalis, newest_checkpoint, sink, source};
 
 /// A pipeline from `database` to `<database>_copy` on the same or another server.
-fn copy(from: &Server, to: &Server, database: &str, more_source: &str, more: &str) -> String {
+pub fn copy(from: &Server, to: &Server, database: &str, more_source: &str, more: &str) -> String {
     format!(
         "{}{}route:\n  - source-table: {database}.\\.*\n    sink-table: {database}_copy.<>\n    replace-symbol: <>\n{more}",
         source(from, &format!("{database}.\\.*"), more_source),
@@ -19,11 +19,11 @@ fn copy(from: &Server, to: &Server, database: &str, more_source: &str, more: &st
 }
 
 /// First value of a query, or `None` while it fails or finds nothing.
-async fn value(conn: &mut Conn, query: &str) -> Option<String> {
+pub async fn value(conn: &mut Conn, query: &str) -> Option<String> {
     conn.query_first::<Option<String>, _>(query).await.ok().flatten().flatten()
 }
 
-async fn run(conn: &mut Conn, statements: &[&str]) {
+pub async fn run(conn: &mut Conn, statements: &[&str]) {
     for statement in statements {
         conn.query_drop(*statement).await.unwrap();
     }
@@ -330,45 +330,6 @@ async fn sk_05_a_sink_that_goes_away_is_waited_for() {
     canalis.until(async || rows(&target).await.as_deref() == Some("201")).await;
     assert!(canalis.stop().success(), "{}", canalis.log());
     assert_eq!(table_digest(server, &database, "t"), table_digest(&target, &format!("{database}_copy"), "t"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rs_01_a_purged_binlog_is_position_lost() {
-    let Some(server) = canalis_testkit::start_mariadb(&[]) else { return };
-    let database = server.create_database("purged").await;
-    let mut conn = server.mysql().await;
-    run(
-        &mut conn,
-        &[&format!("USE {database}"), "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"],
-    )
-    .await;
-    let directory = tempfile::tempdir().unwrap();
-    let pipeline = copy(&server, &server, &database, "", "");
-    let mut canalis = Canalis::start(directory.path(), &pipeline);
-    let target = tokio::sync::Mutex::new(server.mysql().await);
-    let rows =
-        async || value(&mut *target.lock().await, &format!("SELECT COUNT(*) FROM {database}_copy.t")).await;
-    canalis.until(async || rows().await.as_deref() == Some("1")).await;
-    assert!(canalis.stop().success(), "{}", canalis.log());
-    run(
-        &mut conn,
-        &["INSERT INTO t VALUES (2)", "FLUSH BINARY LOGS", "INSERT INTO t VALUES (3)", "FLUSH BINARY LOGS"],
-    )
-    .await;
-    let files: Vec<(String, u64)> = conn.query("SHOW BINARY LOGS").await.unwrap();
-    let newest = files.last().unwrap().0.clone();
-    // A file stays as long as the server believes that a replica still reads it.
-    let conn = tokio::sync::Mutex::new(conn);
-    canalis_testkit::wait_until(Duration::from_secs(60), async || {
-        let mut conn = conn.lock().await;
-        run(&mut conn, &[&format!("PURGE BINARY LOGS TO '{newest}'")]).await;
-        conn.query::<(String, u64), _>("SHOW BINARY LOGS").await.unwrap().len() == 1
-    })
-    .await;
-    let mut canalis = Canalis::start(directory.path(), &pipeline);
-    assert!(!canalis.wait().success(), "{}", canalis.log());
-    assert!(canalis.log().contains("CNL-2004"), "{}", canalis.log());
-    assert_eq!(rows().await.as_deref(), Some("1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,11 @@ impl Canalis {
 
     /// The same with more arguments.
     pub fn start_with(directory: &Path, pipeline: &str, more: &[&str]) -> Self {
+        Self::start_as(directory, pipeline, more, &[])
+    }
+
+    /// The same with more arguments and environment.
+    pub fn start_as(directory: &Path, pipeline: &str, more: &[&str], environment: &[(&str, &str)]) -> Self {
         let file = directory.join("pipeline.yaml");
         std::fs::write(&file, pipeline).unwrap();
         let log = directory.join("canalis.log");
@@ -30,7 +35,8 @@ impl Canalis {
             .arg(directory.join("state"))
             .arg(&file)
             .args(more)
-            .env("CANALIS_LOG", "warn,canalis_runtime=debug")
+            .env("CANALIS_LOG", "info")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
             .stderr(out)
@@ -100,11 +106,28 @@ impl Drop for Canalis {
     }
 }
 
-/// Number of the newest checkpoint of the job whose pipeline is in `directory`.
-pub fn newest_checkpoint(directory: &Path) -> u64 {
+/// Environment that logs every split that is dealt and every checkpoint that begins.
+pub const DEBUG: &[(&str, &str)] = &[("CANALIS_LOG", "info,canalis_runtime=debug")];
+
+/// Numbers and files of the checkpoints of the job whose pipeline is in `directory`, oldest first.
+pub fn checkpoints(directory: &Path) -> Vec<(u64, PathBuf)> {
     let epoch = |name: &str| name.strip_prefix("checkpoint-")?.strip_suffix(".json")?.parse().ok();
     let files = std::fs::read_dir(directory.join("state")).into_iter().flatten().flatten();
-    files.filter_map(|f| epoch(f.file_name().to_str()?)).max().unwrap_or(0)
+    let mut found: Vec<(u64, PathBuf)> =
+        files.filter_map(|f| Some((epoch(f.file_name().to_str()?)?, f.path()))).collect();
+    found.sort();
+    found
+}
+
+/// Number of the newest of them.
+pub fn newest_checkpoint(directory: &Path) -> u64 {
+    checkpoints(directory).last().map_or(0, |(epoch, _)| *epoch)
+}
+
+/// Content of a checkpoint or savepoint file.
+pub fn content(path: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str(text.split_once('\n').unwrap().1).unwrap()
 }
 
 /// A `source` block for tables of a server.
