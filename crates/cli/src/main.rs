@@ -57,6 +57,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Huge pages would nearly double the resident memory: batches are a few hundred KiB and come and go. A kernel that
+    // cannot do without them does no harm.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     // Two TLS providers in one binary must never be left to chance.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         eprintln!("the TLS provider was already set");

@@ -39,9 +39,12 @@ pub struct SinkContext {
 /// What a sink knows about earlier runs of the job from its own transactions.
 #[derive(Debug, Clone, Default)]
 pub struct SinkRecovery {
-    /// Committed stream position of each writer; shorter or empty when unknown. Only valid if the number of
-    /// writers was the same; writer 0 is valid for any number, because tables without a key belong to it.
+    /// Committed stream position of each writer; shorter or empty when unknown. Given only if the number of
+    /// writers was the same when it was stored; that of writer 0 is given for any number, because tables without a key
+    /// belong to it.
     pub positions: Vec<Option<Position>>,
+    /// The position of writer 0 was stored beside another number of writers: it counts for tables without a key only.
+    pub other_writers: bool,
     /// Snapshot splits known to be complete.
     pub done_splits: BTreeSet<String>,
     /// Append splits and the positions up to which their rows are committed.

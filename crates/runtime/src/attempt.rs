@@ -116,7 +116,7 @@ pub(crate) async fn run(
             input,
             master: to_master.clone(),
             limits,
-            skip: skip_for(&checkpoint, &recovery, index, writers),
+            skip: skip_for(&checkpoint, &recovery, index),
             progress: setup.progress.clone(),
             epoch: checkpoint.epoch,
         };

@@ -33,8 +33,6 @@ pub struct Checkpoint {
     pub running: Vec<Split>,
     /// What the writers prepared.
     pub prepared: Vec<Value>,
-    /// Number of writers.
-    pub writers: usize,
     /// Tables at the sink.
     pub tables: Vec<TableId>,
     /// Of these, the ones that the job created.
@@ -58,7 +56,6 @@ impl Checkpoint {
             source: Value::Null,
             running: Vec::new(),
             prepared: Vec::new(),
-            writers: 0,
             tables: Vec::new(),
             created: Vec::new(),
             snapshot_complete: false,
@@ -145,6 +142,16 @@ impl CheckpointStore {
         let path = self.directory.join(format!("savepoint-{:012}.json", checkpoint.epoch));
         write(&path, checkpoint)?;
         Ok(path)
+    }
+
+    /// Makes a savepoint the newest checkpoint, so that whatever happens next, the job goes on from it and not from what
+    /// was there before.
+    pub fn adopt(&self, mut savepoint: Checkpoint) -> Result<Checkpoint> {
+        if let Some((newest, _)) = self.files()?.pop() {
+            savepoint.epoch = savepoint.epoch.max(newest + 1);
+        }
+        self.save(&savepoint)?;
+        Ok(savepoint)
     }
 
     fn files(&self) -> Result<Vec<(u64, PathBuf)>> {
@@ -248,6 +255,16 @@ mod tests {
         let kept: Vec<u64> = store.files().unwrap().into_iter().map(|(e, _)| e).collect();
         assert_eq!(kept, [4, 5]);
         assert_eq!(read(&savepoint).unwrap().epoch, 1);
+    }
+
+    #[test]
+    fn an_adopted_savepoint_is_the_newest_checkpoint() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = CheckpointStore::open(directory.path(), 2).unwrap();
+        for (savepoint, expect) in [(7, 7), (3, 8), (20, 20)] {
+            assert_eq!(store.adopt(at(savepoint)).unwrap().epoch, expect);
+            assert_eq!(store.latest().unwrap().0.map(|c| c.epoch), Some(expect));
+        }
     }
 
     #[test]

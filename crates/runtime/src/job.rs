@@ -148,6 +148,9 @@ async fn work(spec: JobSpec, mut control: Control, progress: &Arc<Progress>) -> 
             ),
         ));
     }
+    if spec.from_savepoint.is_some() {
+        restore = restore.map(|savepoint| store.adopt(savepoint)).transpose()?;
+    }
     let refused = restore.as_ref().map_or(0, |c| c.ledger.totals().3);
     let dead_letters: Arc<dyn DeadLetterQueue> =
         Arc::new(DeadLetters::new(&spec.state_dir, runtime.dead_letters, refused));

@@ -304,11 +304,16 @@ impl ReaderTask {
         let Some(current) = self.tables.get(&table) else {
             return Err(Error::internal(format!("schema change of table {table}, which was not announced")));
         };
-        let changed = current.evolve(&next);
+        let changed: Vec<(Option<Arc<TableSchema>>, Arc<TableSchema>)> = match change.kind {
+            SchemaChangeKind::CreateTable => {
+                next.outputs().iter().map(|after| (None, after.clone())).collect()
+            }
+            _ => current.evolve(&next).into_iter().map(|(before, after)| (Some(before), after)).collect(),
+        };
         if !self.schema_rules.evolve {
             return Err(refuse("`schema.change.behavior` is `exception`"));
         }
-        if !matches!(change.kind, SchemaChangeKind::AddColumns(_)) {
+        if !matches!(change.kind, SchemaChangeKind::AddColumns(_) | SchemaChangeKind::CreateTable) {
             return Err(refuse(&format!("`{}` is not supported yet", change.tag())));
         }
         if !self.schema_rules.accepted.contains(change.tag()) {
@@ -316,10 +321,13 @@ impl ReaderTask {
         }
         Self::flush(&self.links).await?;
         for (before, after) in changed {
-            let kind = SchemaChangeKind::AddColumns(added_columns(&before, &after));
+            let kind = match &before {
+                Some(before) => SchemaChangeKind::AddColumns(added_columns(before, &after)),
+                None => SchemaChangeKind::CreateTable,
+            };
             let at_sink = SchemaChange {
                 kind,
-                before: Some(before),
+                before,
                 after: after.clone(),
                 statement: change.statement.clone(),
                 position: change.position.clone(),

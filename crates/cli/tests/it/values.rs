@@ -2,7 +2,7 @@
 //! MY-15), from the source to every target, by snapshot and by stream.
 
 use canalis_testkit::{Server, ServerKind};
-use mysql_async::{Row, prelude::Queryable};
+use mysql_async::{Conn, Row, prelude::Queryable};
 use serde_json::Value;
 
 use super::{behaviour::run, process::Canalis, targets::Target};
@@ -368,6 +368,47 @@ async fn my_15_rows_of_before_an_added_column_are_decoded_without_it() {
     }
 }
 
+/// A job that begins before the CREATE takes the structure from there, whatever the table has become since.
+#[tokio::test(flavor = "multi_thread")]
+async fn my_15_a_start_before_the_create_decodes_with_the_structures_of_their_time() {
+    for from in [canalis_testkit::mariadb(), canalis_testkit::mysql()].into_iter().flatten() {
+        let database = from.create_database("created").await;
+        let mut conn = from.mysql().await;
+        let start = here(from, &mut conn).await;
+        run(
+            &mut conn,
+            &[
+                &format!("USE {database}"),
+                "CREATE TABLE t (id INT PRIMARY KEY, s ENUM('new','paid','sent'))",
+                "INSERT INTO t VALUES (1, 'paid')",
+                "ALTER TABLE t ADD COLUMN n VARCHAR(20)",
+                "INSERT INTO t VALUES (2, 'sent', 'n')",
+            ],
+        )
+        .await;
+        let directory = tempfile::tempdir().unwrap();
+        for target in Target::all(&database, directory.path()).await {
+            let job = tempfile::tempdir().unwrap();
+            let mut canalis = Canalis::start(job.path(), &target.pipeline(from, &database, &start, "", ""));
+            for (id, row) in (1..).zip([["NULL", "paid"], ["n", "sent"]]) {
+                canalis.until(async || target.cells(&["n", "s"], id).await == texts(&row)).await;
+            }
+            assert!(canalis.stop().success(), "{}", canalis.log());
+        }
+    }
+}
+
+/// Options of a source that begins at the present end of the log.
+async fn here(from: &Server, conn: &mut Conn) -> String {
+    let status = if from.kind == ServerKind::MySql { "SHOW BINARY LOG STATUS" } else { "SHOW MASTER STATUS" };
+    let row: Row = conn.query_first(status).await.unwrap().unwrap();
+    let (file, offset): (String, u64) = (row.get(0).unwrap(), row.get(1).unwrap());
+    format!(
+        "  scan.startup.mode: specific-offset\n  scan.startup.specific-offset.file: {file}\n  \
+         scan.startup.specific-offset.pos: {offset}\n"
+    )
+}
+
 /// A job that begins between the CREATE and the ALTER has no structure of that time: it may refuse, and may not guess.
 #[tokio::test(flavor = "multi_thread")]
 async fn my_15_labels_of_a_time_before_the_first_start_are_never_guessed() {
@@ -376,14 +417,7 @@ async fn my_15_labels_of_a_time_before_the_first_start_are_never_guessed() {
         let mut conn = from.mysql().await;
         let table = "CREATE TABLE t (id INT PRIMARY KEY, s ENUM('new','paid','sent'))";
         run(&mut conn, &[&format!("USE {database}"), table]).await;
-        let status =
-            if from.kind == ServerKind::MySql { "SHOW BINARY LOG STATUS" } else { "SHOW MASTER STATUS" };
-        let row: Row = conn.query_first(status).await.unwrap().unwrap();
-        let (file, offset): (String, u64) = (row.get(0).unwrap(), row.get(1).unwrap());
-        let start = format!(
-            "  scan.startup.mode: specific-offset\n  scan.startup.specific-offset.file: {file}\n  \
-             scan.startup.specific-offset.pos: {offset}\n"
-        );
+        let start = here(from, &mut conn).await;
         run(
             &mut conn,
             &[

@@ -109,9 +109,11 @@ impl Progress {
             else {
                 continue;
             };
-            if writer >= ctx.writers || (writers != ctx.writers && writer != 0) {
+            let same = writers == ctx.writers;
+            if writer >= ctx.writers || (!same && writer != 0) {
                 continue;
             }
+            recovery.other_writers |= !same;
             let position = parse(&ctx.job, row.get(2))?;
             if recovery.positions.len() <= writer {
                 recovery.positions.resize(writer + 1, None);

@@ -6,14 +6,14 @@ use std::{
 };
 
 use canalis_connector_api::{NextSplit, Split, SplitEnumerator, SplitMode};
-use canalis_types::{Code, Error, Result, TableSchema};
+use canalis_types::{Code, Error, Result, SchemaChange, SchemaChangeKind, TableSchema};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-use super::{End, Setup};
+use super::{End, Setup, open::prepare_table};
 use crate::{
     checkpoint::Checkpoint,
     job::{Control, Request},
@@ -154,17 +154,12 @@ impl<'a> Master<'a> {
             }
             ToMaster::SchemaChange(change, done) => {
                 let limit = self.setup.schema_change_timeout;
-                tokio::time::timeout(limit, self.setup.sink.apply_schema_change(&change)).await.map_err(
-                    |_| {
-                        Error::new(
-                            Code::SinkContention,
-                            format!(
-                                "changing table {} at the sink took longer than {limit:?}",
-                                change.after.id
-                            ),
-                        )
-                    },
-                )??;
+                tokio::time::timeout(limit, self.change_table(&change)).await.map_err(|_| {
+                    Error::new(
+                        Code::SinkContention,
+                        format!("changing table {} at the sink took longer than {limit:?}", change.after.id),
+                    )
+                })??;
                 for output in &mut self.outputs {
                     if output.id == change.after.id {
                         *output = change.after.clone();
@@ -188,6 +183,14 @@ impl<'a> Master<'a> {
             ToMaster::Failed(error) => return Err(error),
         }
         Ok(None)
+    }
+
+    async fn change_table(&self, change: &SchemaChange) -> Result<()> {
+        match change.kind {
+            // A stream that is read from an old place on tells again how tables came to be that the sink has already.
+            SchemaChangeKind::CreateTable => prepare_table(self.setup, &change.after, false).await.map(drop),
+            _ => self.setup.sink.apply_schema_change(change).await,
+        }
     }
 
     /// Answers a request for work; false when the answer waits.
@@ -342,7 +345,6 @@ impl<'a> Master<'a> {
         self.checkpoint.source = self.enumerator.state();
         self.checkpoint.running = running.into_values().collect();
         self.checkpoint.prepared = taking.prepared.into_values().collect();
-        self.checkpoint.writers = self.writers;
         self.checkpoint.tables = self.outputs.iter().map(|o| o.id.clone()).collect();
         self.checkpoint.ledger = ledger;
         self.checkpoint.finished = finished;

@@ -30,7 +30,6 @@ pub(super) async fn open_fresh(setup: &Setup<'_>, context: SourceContext, writer
         }
     }
     checkpoint.source = enumerator.state();
-    checkpoint.writers = writers;
     checkpoint.tables = tables;
     setup.store.save(&checkpoint)?;
     Ok((enumerator, checkpoint, recovery, transforms, outputs))
@@ -49,7 +48,7 @@ pub(super) async fn open_restored(
     let stream = checkpoint.running.iter().find(|s| s.mode == SplitMode::Stream);
     let from = stream.and_then(|s| s.position.as_ref());
     let mut cuts: Vec<Position> = (0..writers)
-        .filter_map(|index| match skip_for(&checkpoint, &recovery, index, writers) {
+        .filter_map(|index| match skip_for(&checkpoint, &recovery, index) {
             Skip::Nothing => None,
             Skip::All(position) | Skip::Keyless(position) => Some(position),
         })
@@ -72,7 +71,11 @@ pub(super) async fn open_restored(
 }
 
 /// Prepares a table at the sink; creates it only if `create.table` is not excluded.
-async fn prepare_table(setup: &Setup<'_>, output: &Arc<TableSchema>, snapshot: bool) -> Result<TablePlan> {
+pub(super) async fn prepare_table(
+    setup: &Setup<'_>,
+    output: &Arc<TableSchema>,
+    snapshot: bool,
+) -> Result<TablePlan> {
     if !setup.schema_rules.accepted.contains("create.table") {
         let plan = setup.sink.plan_table(output).await?;
         if !plan.statements.is_empty() {
@@ -109,22 +112,15 @@ fn plan_tables(
 }
 
 /// What writer `index` has to skip after a restore.
-pub(super) fn skip_for(
-    checkpoint: &Checkpoint,
-    recovery: &SinkRecovery,
-    index: usize,
-    writers: usize,
-) -> Skip {
+pub(super) fn skip_for(checkpoint: &Checkpoint, recovery: &SinkRecovery, index: usize) -> Skip {
     let Some(Some(position)) = recovery.positions.get(index) else { return Skip::Nothing };
     let stream = checkpoint.running.iter().find(|s| s.mode == SplitMode::Stream);
     if stream.and_then(|s| s.position.as_ref()).is_some_and(|from| position <= from) {
         return Skip::Nothing;
     }
-    if checkpoint.writers == writers {
-        Skip::All(position.clone())
-    } else if index == 0 {
+    if index == 0 && recovery.other_writers {
         Skip::Keyless(position.clone())
     } else {
-        Skip::Nothing
+        Skip::All(position.clone())
     }
 }

@@ -11,11 +11,11 @@ pub use json::write_json;
 use std::sync::Arc;
 
 use canalis_batch::BatchBuilder;
-use canalis_types::{Code, Error, Result, RowKind, TableSchema};
+use canalis_types::{Code, Error, LogicalType, Result, RowKind, TableSchema};
 
 use super::{
     cursor::{Cursor, DecodeError, Decoded},
-    table_map::{TableMap, WireType},
+    table_map::{TableMap, WireType, column_type},
 };
 use crate::charset::Charset;
 use column::{ColumnDecoder, Scratch};
@@ -119,6 +119,7 @@ impl TableDecoder {
                 }
             }
         }
+        labels_agree(&schema, map)?;
         let mut columns = Vec::with_capacity(schema.columns.len());
         for (column, ty) in schema.columns.iter().zip(&map.types) {
             let decoder = ColumnDecoder::new(column, *ty, charsets)?.ok_or_else(|| {
@@ -140,7 +141,9 @@ impl TableDecoder {
 
     /// Whether the decoder also fits rows that another map announces for the same schema.
     pub fn fits(&self, schema: &Arc<TableSchema>, map: &TableMap<'_>) -> bool {
-        (Arc::ptr_eq(&self.schema, schema) || self.schema == *schema) && self.types == map.types
+        (Arc::ptr_eq(&self.schema, schema) || self.schema == *schema)
+            && self.types == map.types
+            && labels_agree(schema, map).is_ok()
     }
 
     /// Decodes the next row, an update as two, and appends it to `out`, which must have this decoder's schema.
@@ -179,6 +182,45 @@ impl TableDecoder {
     }
 }
 
+/// Rows hold the numbers of labels, so the labels of the structure must be those that the rows were written with. A
+/// server that does not log them, or a character set that the server has to be asked for, leaves this open.
+fn labels_agree(schema: &TableSchema, map: &TableMap<'_>) -> Result<()> {
+    let mut enums = map.enum_labels.iter().flatten();
+    let mut sets = map.set_labels.iter().flatten();
+    for (column, ty) in schema.columns.iter().zip(&map.types) {
+        let logged = match ty.number {
+            column_type::ENUM => enums.next(),
+            column_type::SET => sets.next(),
+            _ => continue,
+        };
+        let (LogicalType::Enum { labels } | LogicalType::Set { labels }) = &column.ty else { continue };
+        let Some(logged) = logged else { continue };
+        let charset = match column.native.as_ref().and_then(|native| native.charset.as_deref()) {
+            Some(name) => Charset::known(name),
+            None => Some(Charset::UTF8),
+        };
+        let mut texts = Vec::with_capacity(logged.len());
+        for (index, bytes) in logged.iter().enumerate() {
+            let mut text = String::new();
+            match &charset {
+                Some(charset) if charset.append(bytes, &mut text).is_ok() => texts.push(text),
+                _ if bytes.is_ascii() => texts.push(String::from_utf8_lossy(bytes).into_owned()),
+                // Taken as it should be.
+                _ => texts.extend(labels.get(index).cloned()),
+            }
+        }
+        if texts != *labels {
+            let what = format!(
+                "column {} has the labels {labels:?}, the log {texts:?}: rows of another time than the structure; \
+                 start at a later position or with a snapshot",
+                column.name
+            );
+            return Err(out_of_step(schema, what));
+        }
+    }
+    Ok(())
+}
+
 fn out_of_step(schema: &TableSchema, what: String) -> Error {
     Error::new(
         Code::SourceEventUnknown,
@@ -189,11 +231,10 @@ fn out_of_step(schema: &TableSchema, what: String) -> Error {
 #[cfg(test)]
 mod tests {
     use canalis_batch::cell_to_text;
-    use canalis_types::{Column, LogicalType, TableId};
+    use canalis_types::{Column, TableId};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::binlog::table_map::column_type;
 
     fn schema(types: &[LogicalType]) -> Arc<TableSchema> {
         let columns =
@@ -203,7 +244,15 @@ mod tests {
 
     fn map(types: &[(u8, u16)]) -> TableMap<'static> {
         let types = types.iter().map(|(number, meta)| WireType { number: *number, meta: *meta }).collect();
-        TableMap { table_id: 1, database: "d", table: "t", types, names: None }
+        TableMap {
+            table_id: 1,
+            database: "d",
+            table: "t",
+            types,
+            names: None,
+            enum_labels: None,
+            set_labels: None,
+        }
     }
 
     fn decoder(schema: &Arc<TableSchema>, map: &TableMap<'_>) -> Result<TableDecoder> {

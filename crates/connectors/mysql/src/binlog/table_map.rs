@@ -63,7 +63,14 @@ pub struct TableMap<'a> {
     pub types: Vec<WireType>,
     /// Column names, when the server logs them (`binlog_row_metadata=FULL`).
     pub names: Option<Vec<&'a str>>,
+    /// Labels of the ENUM columns in their order, in the columns' character sets, when the server logs them.
+    pub enum_labels: Option<Vec<Labels<'a>>>,
+    /// The same of the SET columns.
+    pub set_labels: Option<Vec<Labels<'a>>>,
 }
+
+/// Labels of one column.
+pub type Labels<'a> = Vec<&'a [u8]>;
 
 /// Only the number and the names, which is all that passing over a table needs.
 pub fn table_id(body: &[u8], id_len: usize) -> Decoded<u64> {
@@ -98,8 +105,10 @@ pub fn parse(body: &[u8], id_len: usize) -> Decoded<TableMap<'_>> {
         types.push(wire_type(*number, &mut meta)?);
     }
     cursor.skip(count.div_ceil(8))?;
-    let names = column_names(&mut cursor, count)?;
-    Ok(TableMap { table_id, database, table, types, names })
+    let mut map =
+        TableMap { table_id, database, table, types, names: None, enum_labels: None, set_labels: None };
+    optional(&mut cursor, &mut map)?;
+    Ok(map)
 }
 
 /// A name of one length byte, its bytes and a zero byte.
@@ -145,27 +154,47 @@ fn unknown(number: u8) -> DecodeError {
     DecodeError::new(canalis_types::Code::SourceEventUnknown, format!("column type {number} is not known"))
 }
 
-/// The column names of the optional part, which is a list of type, length, value.
-fn column_names<'a>(cursor: &mut Cursor<'a>, count: usize) -> Decoded<Option<Vec<&'a str>>> {
+/// What is used of the optional part, which is a list of type, length, value.
+fn optional<'a>(cursor: &mut Cursor<'a>, map: &mut TableMap<'a>) -> Decoded<()> {
+    const SET_LABELS: u8 = 5;
+    const ENUM_LABELS: u8 = 6;
     const COLUMN_NAME: u8 = 4;
     while !cursor.is_empty() {
         let field = cursor.u8()?;
-        let value = cursor.lenenc_bytes()?;
-        if field != COLUMN_NAME {
-            continue;
+        let mut inside = Cursor::new(cursor.lenenc_bytes()?);
+        match field {
+            COLUMN_NAME => map.names = Some(column_names(&mut inside, map.types.len())?),
+            SET_LABELS => map.set_labels = Some(labels(&mut inside)?),
+            ENUM_LABELS => map.enum_labels = Some(labels(&mut inside)?),
+            _ => {}
         }
-        let mut inside = Cursor::new(value);
-        let mut names = Vec::with_capacity(count.min(value.len()));
-        while !inside.is_empty() {
-            names.push(text(inside.lenenc_bytes()?)?);
-        }
-        return if names.len() == count {
-            Ok(Some(names))
-        } else {
-            Err(DecodeError::malformed("table map has another number of names than of columns"))
-        };
     }
-    Ok(None)
+    Ok(())
+}
+
+fn column_names<'a>(inside: &mut Cursor<'a>, count: usize) -> Decoded<Vec<&'a str>> {
+    let mut names = Vec::with_capacity(count.min(inside.rest().len()));
+    while !inside.is_empty() {
+        names.push(text(inside.lenenc_bytes()?)?);
+    }
+    if names.len() == count {
+        Ok(names)
+    } else {
+        Err(DecodeError::malformed("table map has another number of names than of columns"))
+    }
+}
+
+fn labels<'a>(inside: &mut Cursor<'a>) -> Decoded<Vec<Labels<'a>>> {
+    let mut columns = Vec::new();
+    while !inside.is_empty() {
+        let count = inside.lenenc_len()?;
+        let mut labels = Vec::with_capacity(count.min(inside.rest().len()));
+        for _ in 0..count {
+            labels.push(inside.lenenc_bytes()?);
+        }
+        columns.push(labels);
+    }
+    Ok(columns)
 }
 
 #[cfg(test)]
@@ -181,15 +210,18 @@ mod tests {
         body.extend_from_slice(&[7, 3, 254, 254, 246, 16, 15, 18]);
         body.extend_from_slice(&[11, 0xce, 0xfc, 247, 1, 10, 2, 1, 1, 0x2c, 1, 3]);
         body.push(0);
-        // Signedness, then names.
+        // Signedness, names, labels of the ENUM.
         body.extend_from_slice(&[
             1, 1, 0, 4, 14, 1, b'a', 1, b'b', 1, b'c', 1, b'd', 1, b'e', 1, b'f', 1, b'g',
         ]);
+        body.extend_from_slice(&[6, 6, 2, 1, b'x', 2, b'y', b'z']);
         let map = parse(&body, 6).unwrap();
         assert_eq!((map.table_id, map.database, map.table), (7, "d", "t"));
         let metas: Vec<(u8, u16)> = map.types.iter().map(|t| (t.number, t.meta)).collect();
         assert_eq!(metas, [(3, 0), (254, 1020), (247, 1), (246, 0x0a02), (16, 9), (15, 300), (18, 3)]);
         assert_eq!(map.names.unwrap(), ["a", "b", "c", "d", "e", "f", "g"]);
+        assert_eq!(map.enum_labels.unwrap(), [[&b"x"[..], b"yz"]]);
+        assert_eq!(map.set_labels, None);
     }
 
     proptest! {

@@ -107,6 +107,8 @@ impl Progress {
             ),
             None => String::new(),
         };
+        // A position belongs to the number of writers that it was stored beside.
+        let number = if position.is_some() { writers.to_string() } else { "writers".to_owned() };
         let (order, detail) = match position {
             Some(position) => (order_text(position), quote::text(&position.detail)),
             None => ("NULL".to_owned(), "''".to_owned()),
@@ -115,7 +117,7 @@ impl Progress {
         format!(
             "INSERT INTO {} (job, entry, owner, writers, epoch, position_order, detail) \
              VALUES ({}, 'writer:{writer}', {owner}, {writers}, {epoch}, {order}, {detail}) ON DUPLICATE KEY UPDATE \
-             writers = IF(owner = {owner}, {writers}, NULL), epoch = {epoch}{stored}",
+             writers = IF(owner = {owner}, {number}, NULL), epoch = {epoch}{stored}",
             self.table,
             self.job,
             owner = self.owner,
@@ -180,8 +182,11 @@ impl Progress {
             };
             if let Some(index) = entry.strip_prefix("writer:") {
                 let index: usize = index.parse().map_err(|_| damaged())?;
-                let valid = index == 0 || u64::try_from(writers) == Ok(of);
-                if valid && let Some(slot) = recovery.positions.get_mut(index) {
+                let same = u64::try_from(writers) == Ok(of);
+                recovery.other_writers |= index == 0 && !same;
+                if (index == 0 || same)
+                    && let Some(slot) = recovery.positions.get_mut(index)
+                {
                     *slot = order.map(|order| Position::new(order, detail));
                 }
             } else if entry.starts_with("split:") {
