@@ -409,7 +409,7 @@ fn the_quick_start_ends_by_itself_and_its_sums_are_right() {
     let mut canalis = Canalis::start(directory.path(), &pipeline);
     assert!(canalis.wait().success(), "{}", canalis.log());
     let log = canalis.log();
-    let report: Value = serde_json::from_str(&log[log.rfind("\n{\n").unwrap()..]).unwrap();
+    let report: Value = serde_json::from_str(&log[log.rfind("{\n  \"state\"").unwrap()..]).unwrap();
     assert_eq!(report["state"], "FINISHED");
     assert_eq!(report["read"], 20_000);
     assert_eq!(report["written"].as_u64().unwrap() + report["filtered"].as_u64().unwrap(), 20_000);
