@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use canalis_runtime::{JobControl, JobSpec, JobState};
 use clap::Args;
 use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     commands::savepoint::POLL,
@@ -39,6 +40,8 @@ pub struct RunArguments {
 
 /// Runs a pipeline to its end. Ctrl-C (or SIGTERM) drains, takes a last checkpoint and exits 0; a second one stops at once.
 pub async fn run(arguments: RunArguments, output: &Output) -> Result<ExitCode> {
+    // First, so that a stop that comes early is a stop and not the end of the process.
+    let signals = Signals::watch()?;
     let loaded = load(&arguments.file, &registry())?;
     let directory = arguments.state_dir.unwrap_or_else(|| state_dir::default_for(&arguments.file));
     let known = match &arguments.from_savepoint {
@@ -58,7 +61,7 @@ pub async fn run(arguments: RunArguments, output: &Output) -> Result<ExitCode> {
         http::serve(address, control.clone()).await?;
     }
     let live = Live::new(output, control.progress().clone());
-    let side = tokio::spawn(side_jobs(control, directory, live.clone()));
+    let side = tokio::spawn(side_jobs(control, signals, directory, live.clone()));
     let result = job.await;
     side.abort();
     live.end();
@@ -78,22 +81,34 @@ pub async fn run(arguments: RunArguments, output: &Output) -> Result<ExitCode> {
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Everything that goes on beside the job: signals, savepoint requests, display.
-async fn side_jobs(control: JobControl, directory: PathBuf, live: Live) {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(signal) => signal,
-        Err(error) => {
-            tracing::error!(%error, "signals cannot be watched");
-            return;
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn watch() -> Result<Self> {
+        let watch = |kind| signal(kind).context("signals cannot be watched");
+        Ok(Self { interrupt: watch(SignalKind::interrupt())?, terminate: watch(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    };
+    }
+}
+
+/// Everything that goes on beside the job: signals, savepoint requests, display.
+async fn side_jobs(control: JobControl, mut signals: Signals, directory: PathBuf, live: Live) {
     let mut mailbox = tokio::time::interval(POLL);
     let mut draw = tokio::time::interval(live.period().unwrap_or(Duration::from_secs(3600)));
     let mut stops = 0;
     loop {
         let stop = tokio::select! {
-            result = tokio::signal::ctrl_c() => result.is_ok(),
-            _ = terminate.recv() => true,
+            () = signals.next() => true,
             _ = mailbox.tick() => {
                 answer_savepoint(&control, &directory).await;
                 false

@@ -108,3 +108,12 @@ pub async fn at_source(from: &Server, database: &str, key: &str, number: &str, t
     let query = of_mysql(key, number).replace("{t}", &format!("{database}.{table}"));
     sorted(conn.query_first(query).await.unwrap().unwrap())
 }
+
+/// Whether a transaction whose statement names `text` waits for a lock. `INNODB_TRX` would not do: InnoDB renews it only
+/// when nobody has read it for a tenth of a second.
+pub async fn waits_in_innodb(server: &Server, text: &str) -> bool {
+    let row: Option<(String, String, String)> =
+        server.mysql().await.query_first("SHOW ENGINE INNODB STATUS").await.unwrap();
+    let status = row.unwrap().2;
+    status.split("---TRANSACTION").any(|of| of.contains("LOCK WAIT") && of.contains(text))
+}

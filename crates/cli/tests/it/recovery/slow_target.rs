@@ -6,6 +6,7 @@ use mysql_async::{Conn, Row, prelude::Queryable};
 use crate::it::{
     behaviour::run,
     process::{Canalis, checkpoints, content, newest_checkpoint, sink, source},
+    targets::waits_in_innodb,
 };
 
 const ROUNDS: u64 = 12;
@@ -64,14 +65,7 @@ impl Target<'_> {
                              AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())";
                 !self.server.postgres(&self.database).await.query(query, &[]).await.unwrap().is_empty()
             }
-            _ => {
-                let query = format!(
-                    "SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' \
-                     AND trx_query LIKE '%{}%'",
-                    self.schema
-                );
-                self.server.mysql().await.query_first::<u8, _>(query).await.unwrap().is_some()
-            }
+            _ => waits_in_innodb(self.server, &self.schema).await,
         }
     }
 
@@ -180,6 +174,9 @@ async fn slow(from: Option<&'static Server>, to: Option<&'static Server>) {
     }
     let last = ends.len() as u64 - 1;
     let whole = i64::try_from(last).unwrap();
+    // Everything may be there from before; this run has to have begun to be stopped.
+    let before = newest_checkpoint(directory.path());
+    canalis.until(async || newest_checkpoint(directory.path()) > before).await;
     canalis.until(async || target.held(last).await == Some((whole, whole, whole))).await;
     assert!(canalis.stop().success(), "{}", canalis.log());
     for table in ["t", "k"] {
@@ -207,4 +204,9 @@ async fn proved(target: &Target<'_>, position: (u64, u64), ends: &[(u64, u64)]) 
 #[tokio::test(flavor = "multi_thread")]
 async fn rs_06_positions_wait_for_a_slow_postgres() {
     slow(canalis_testkit::mysql(), canalis_testkit::postgres()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rs_06_positions_wait_for_a_slow_mariadb() {
+    slow(canalis_testkit::mariadb(), canalis_testkit::mariadb()).await;
 }
