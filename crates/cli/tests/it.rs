@@ -5,6 +5,7 @@ mod it {
     mod behaviour;
     mod conformance;
     mod crash;
+    mod handover;
     mod keys;
     mod load;
     mod positions;

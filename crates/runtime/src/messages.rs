@@ -26,6 +26,9 @@ pub struct Barrier {
     pub epoch: u64,
     /// What comes after.
     pub after: AfterBarrier,
+    /// The reader of the stream is the only one left and passes it to every writer. The barrier says so, not the reader's
+    /// state: it may come to that reader before the stream does.
+    pub everywhere: bool,
 }
 
 /// What a writer gets, in order.

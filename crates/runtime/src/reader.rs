@@ -359,7 +359,7 @@ impl ReaderTask {
     /// Passes a barrier on to the writers this reader feeds.
     async fn pass(&mut self, state: &mut State, barrier: Barrier) -> Result<Flow> {
         for link in 0..self.links.len() {
-            if state.feeds_all || link == self.index {
+            if barrier.everywhere || link == self.index {
                 self.send(link, ToWriter::Barrier(barrier)).await?;
             }
         }

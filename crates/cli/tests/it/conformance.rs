@@ -14,3 +14,5 @@ mod refusals;
 mod snapshot;
 mod spec;
 mod tables;
+
+pub use lab::registry;

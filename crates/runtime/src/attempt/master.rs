@@ -283,7 +283,8 @@ impl<'a> Master<'a> {
             return Ok(());
         }
         let after = if self.due.take() == Some(AfterBarrier::Stop) { AfterBarrier::Stop } else { after };
-        let barrier = Barrier { epoch: self.checkpoint.epoch + 1, after };
+        let barrier =
+            Barrier { epoch: self.checkpoint.epoch + 1, after, everywhere: self.stream_reader.is_some() };
         let mut expect_readers = BTreeSet::new();
         for (reader, sender) in &self.barriers {
             if sender.send(barrier).await.is_ok() {
