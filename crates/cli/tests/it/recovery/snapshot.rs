@@ -203,3 +203,57 @@ async fn rs_05_killed_inside_the_snapshot_mariadb_to_mariadb() {
 async fn rs_05_killed_inside_the_snapshot_mysql_to_postgres() {
     killed_inside(canalis_testkit::mysql(), canalis_testkit::postgres()).await;
 }
+
+/// Killed with rows in the target and nothing but the first place on record: what is changed until the next start still
+/// comes, because the stream begins at that place.
+#[tokio::test(flavor = "multi_thread")]
+async fn rs_05_killed_before_the_first_checkpoint() {
+    for from in [canalis_testkit::mariadb(), canalis_testkit::mysql()].into_iter().flatten() {
+        for to in [canalis_testkit::mariadb(), canalis_testkit::mysql(), canalis_testkit::postgres()] {
+            let Some(to) = to else { continue };
+            let database = from.create_database("early").await;
+            let mut conn = from.mysql().await;
+            run(&mut conn, &[&format!("USE {database}"), "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)"])
+                .await;
+            let rows: Vec<String> = (1..=2000).map(|id| format!("({id}, 0)")).collect();
+            run(&mut conn, &[&format!("INSERT INTO t VALUES {}", rows.join(",")), "ANALYZE TABLE t"]).await;
+            let (target, schema) = match to.kind {
+                ServerKind::Postgres => (to.create_database("early").await, database.clone()),
+                _ => (String::new(), format!("{database}_copy")),
+            };
+            let pipeline = format!(
+                "{}{}route:\n  - source-table: {database}.\\.*\n    sink-table: {schema}.<>\n    replace-symbol: <>\n\
+                 pipeline:\n  parallelism: 3\n  execution.checkpointing.interval: 1 h\n",
+                source(from, &format!("{database}.t"), "  scan.incremental.snapshot.chunk.size: 100\n"),
+                sink(to, &target)
+            );
+            let held = async || {
+                let query = format!("SELECT COUNT(*) FROM {schema}.t");
+                match to.kind {
+                    ServerKind::Postgres => to
+                        .postgres(&target)
+                        .await
+                        .query_one(&query, &[])
+                        .await
+                        .map_or(0, |row| row.get::<_, i64>(0)),
+                    _ => to.mysql().await.query_first(&query).await.unwrap_or(None).unwrap_or(0),
+                }
+            };
+            let directory = tempfile::tempdir().unwrap();
+            for round in 0..5 {
+                let mut canalis = Canalis::start(directory.path(), &pipeline);
+                canalis.until(async || held().await > 0).await;
+                assert!(canalis.kill9());
+                let at = round * 300 + 1;
+                let delete = format!("DELETE FROM t WHERE id BETWEEN {at} AND {}", at + 50);
+                let moves =
+                    format!("UPDATE t SET id = id + 100000 WHERE id BETWEEN {} AND {}", at + 60, at + 90);
+                run(&mut conn, &[&delete, &moves]).await;
+            }
+            let mut canalis = Canalis::start(directory.path(), &pipeline);
+            run(&mut conn, &["INSERT INTO t VALUES (-1, 0)"]).await;
+            canalis.until(async || held().await == 2001 - 5 * 51).await;
+            assert!(canalis.stop().success(), "{}", canalis.log());
+        }
+    }
+}
