@@ -147,6 +147,10 @@ impl ReaderTask {
         if streaming {
             state.feeds_all = true;
             self.progress.set_phases(|_| Phase::Stream);
+            if let Some(position) = split.position.clone() {
+                // A writer may hold exactly this place from before; it has nothing to pass over then.
+                self.watermark(Watermark { position, event_time_ms: None }, true).await?;
+            }
         } else {
             if let Some(table) = &split.table {
                 self.progress.table(table, |t| t.phase = Phase::Snapshot);

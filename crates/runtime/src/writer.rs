@@ -172,7 +172,10 @@ impl WriterTask {
                 Ok(())
             }
             ToWriter::Flush(done) => {
-                if state.in_split.is_none() || state.pending.watermark.is_some() {
+                // A reader that leaves asks for what it has sent; meanwhile the stream may have begun to feed this writer,
+                // and its rows wait for their watermark.
+                let between = state.streaming && state.pending.rows > 0 && state.pending.watermark.is_none();
+                if !between && (state.in_split.is_none() || state.pending.watermark.is_some()) {
                     self.commit(state).await?;
                 }
                 // A reader that is gone no longer waits.

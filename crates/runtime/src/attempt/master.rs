@@ -55,6 +55,8 @@ pub(super) struct Master<'a> {
     pending_savepoints: Vec<oneshot::Sender<Result<std::path::PathBuf>>>,
     stopping: bool,
     stream_reader: Option<usize>,
+    /// The stream, and who is to read it once the checkpoint under way is complete.
+    held: Option<(usize, Box<Split>, oneshot::Sender<NextSplit>)>,
 }
 
 impl<'a> Master<'a> {
@@ -84,6 +86,7 @@ impl<'a> Master<'a> {
             pending_savepoints: Vec::new(),
             stopping: false,
             stream_reader: None,
+            held: None,
         }
     }
 
@@ -210,26 +213,15 @@ impl<'a> Master<'a> {
             return Ok(false);
         }
         match self.enumerator.next(reader).await? {
-            NextSplit::Split(split) => {
-                if split.mode == SplitMode::Stream {
-                    self.complete_snapshot().await?;
-                    self.stream_reader = Some(reader);
-                    // From now on this reader feeds every writer; the others leave without a word to theirs.
-                    self.barriers.retain(|r, _| *r == reader);
-                    for (_, other) in self.waiting.drain(..) {
-                        let _ = other.send(NextSplit::Finished);
-                    }
+            NextSplit::Split(split) if split.mode == SplitMode::Stream => {
+                if self.taking.is_some() {
+                    // Another reader's barrier may still be on its way to a writer that the stream would feed.
+                    self.held = Some((reader, split, answer));
+                    return Ok(false);
                 }
-                tracing::debug!(reader, split = split.id, "a split is dealt");
-                let stream = split.mode == SplitMode::Stream;
-                self.running.insert(split.id.clone(), (*split).clone());
-                let _ = answer.send(NextSplit::Split(split));
-                if stream {
-                    // The end of the snapshot is worth a checkpoint of its own: from here on a restart needs neither the
-                    // snapshot's list of splits nor the tables as they were when it was made.
-                    self.begin_checkpoint(AfterBarrier::Continue).await?;
-                }
+                self.begin_stream(reader, split, answer).await?;
             }
+            NextSplit::Split(split) => self.hand_out(reader, split, answer),
             NextSplit::Wait if patient => {
                 self.waiting.push_back((reader, answer));
                 return Ok(false);
@@ -239,6 +231,32 @@ impl<'a> Master<'a> {
             }
         }
         Ok(true)
+    }
+
+    fn hand_out(&mut self, reader: usize, split: Box<Split>, answer: oneshot::Sender<NextSplit>) {
+        tracing::debug!(reader, split = split.id, "a split is dealt");
+        self.running.insert(split.id.clone(), (*split).clone());
+        // A reader that has failed no longer listens; its failure follows.
+        let _ = answer.send(NextSplit::Split(split));
+    }
+
+    /// From now on this reader feeds every writer; the others leave without a word to theirs.
+    async fn begin_stream(
+        &mut self,
+        reader: usize,
+        split: Box<Split>,
+        answer: oneshot::Sender<NextSplit>,
+    ) -> Result<()> {
+        self.complete_snapshot().await?;
+        self.stream_reader = Some(reader);
+        self.barriers.retain(|r, _| *r == reader);
+        for (_, other) in self.waiting.drain(..) {
+            let _ = other.send(NextSplit::Finished);
+        }
+        self.hand_out(reader, split, answer);
+        // The end of the snapshot is worth a checkpoint of its own: from here on a restart needs neither the snapshot's
+        // list of splits nor the tables as they were when it was made.
+        self.begin_checkpoint(AfterBarrier::Continue).await
     }
 
     async fn splits_durable(&mut self, splits: Vec<String>) -> Result<()> {
@@ -365,6 +383,13 @@ impl<'a> Master<'a> {
                 self.setup.progress.set_phases(|_| Phase::Done);
             }
             return Ok(Some(if finished { End::Finished } else { End::Stopped }));
+        }
+        if let Some((reader, split, answer)) = self.held.take() {
+            if self.stopping {
+                self.waiting.push_back((reader, answer));
+            } else {
+                self.begin_stream(reader, split, answer).await?;
+            }
         }
         if let Some(after) = self.due.take() {
             self.begin_checkpoint(after).await?;
