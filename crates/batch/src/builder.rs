@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use arrow_array::{
     ArrayRef, BooleanArray, RecordBatch,
     builder::{
-        BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Decimal256Builder,
+        ArrayBuilder, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Decimal256Builder,
         DurationMicrosecondBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder,
         Int64Builder, StringBuilder, TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder,
         UInt64Builder,
@@ -129,6 +129,16 @@ impl ColumnBuilder {
     /// Appends NULL.
     pub fn append_null(&mut self) {
         on_builder!(self, b => b.append_null());
+    }
+
+    /// Values so far.
+    pub fn len(&self) -> usize {
+        on_builder!(self, b => b.len())
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Appends a signed number, exactly or not at all.
@@ -331,6 +341,11 @@ impl BatchBuilder {
     /// Rows so far.
     pub fn len(&self) -> usize {
         self.kinds.len()
+    }
+
+    /// Kind of the newest row.
+    pub fn last_kind(&self) -> Option<RowKind> {
+        self.kinds.last().copied()
     }
 
     /// Whether there is no row.

@@ -10,6 +10,7 @@ pub mod csv;
 mod decode;
 mod encode;
 pub mod json;
+pub mod message;
 mod text;
 
 pub use column_list::parse_columns;
