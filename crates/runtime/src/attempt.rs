@@ -31,7 +31,7 @@ use crate::{
 /// Messages that may wait between a reader and a writer; the byte budget is the tighter bound for rows.
 const QUEUE: usize = 64;
 /// Rows of a stream that wait behind a window being committed, beyond the size of a window.
-const STREAM_AHEAD: u64 = 2 << 20;
+const STREAM_AHEAD: u64 = 1 << 20;
 /// A window of one writer is at least this large, whatever the number of writers.
 const MIN_WINDOW: (u64, u64) = (1_000, 1 << 20);
 /// Rows that a reader of bounded splits may be ahead of its writer; enough to keep both busy.

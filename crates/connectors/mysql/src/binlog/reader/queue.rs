@@ -12,7 +12,7 @@ use canalis_types::{Error, Result};
 use tokio::sync::Notify;
 
 /// Bytes of rows that may wait.
-const BUDGET: usize = 16 << 20;
+const BUDGET: usize = 6 << 20;
 /// Events that may wait, for those that weigh little.
 const MAX_EVENTS: usize = 256;
 
