@@ -58,7 +58,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts changing rows of the tables made by [`create`], in transactions of about 25 rows, every 8 ms.
+    /// Starts changing rows of the tables made by [`create`], in transactions of about 35 rows, every 8 ms.
     pub async fn start(server: &Server, database: &str, rows: u64, seed: u64) -> Self {
         let mut conn = server.mysql().await;
         conn.query_drop(format!("USE {database}")).await.unwrap();
@@ -92,7 +92,7 @@ impl Load {
 async fn transaction(conn: &mut Conn, random: &mut StdRng, next: &mut u64, rows: u64) -> u64 {
     conn.query_drop("BEGIN").await.unwrap();
     let mut changed = 0;
-    for _ in 0..3 {
+    for _ in 0..4 {
         let at = random.random_range(1..=rows);
         let fresh = *next;
         *next += 10;
