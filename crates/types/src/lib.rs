@@ -5,6 +5,7 @@
 
 pub mod error;
 mod logical_type;
+pub mod mysql_type;
 mod position;
 mod row_kind;
 mod schema;

@@ -6,13 +6,13 @@ mod create_table;
 use std::sync::Arc;
 
 use canalis_connector_api::TableSelector;
-use canalis_types::{Code, Error, Result, TableId, TableSchema};
+use canalis_types::{Code, Error, Result, TableId, TableSchema, mysql_type::TinyInt1};
 use mysql_async::{Conn, Row, prelude::Queryable};
 use serde::{Deserialize, Serialize};
 
 pub use column::ColumnText;
 
-use crate::{Endpoint, Flavor, quote, types::TinyInt1};
+use crate::{Endpoint, Flavor, quote};
 
 /// Databases that are never captured.
 const SYSTEM_DATABASES: &str = "'mysql','information_schema','performance_schema','sys'";

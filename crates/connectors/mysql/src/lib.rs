@@ -12,7 +12,6 @@ pub mod quote;
 mod sink;
 mod source;
 mod tls;
-pub mod types;
 pub mod wire;
 
 pub use client::{Endpoint, Flavor, ServerInfo, Side, server_info};

@@ -1,13 +1,13 @@
 //! Owns a column as `information_schema.COLUMNS` or a DDL statement describes it, and its way to a [`Column`].
 
-use canalis_types::{Column, ColumnDefault, LogicalType, NativeType, Result};
+use canalis_types::{
+    Column, ColumnDefault, LogicalType, NativeType, Result,
+    mysql_type::{TypeText, unquote},
+};
 use mysql_async::{FromValueError, Row, Value, prelude::FromValue};
 
 use super::{Comments, Mapping, create_table::Details};
-use crate::{
-    Flavor,
-    types::{TypeText, unquote},
-};
+use crate::Flavor;
 
 /// Texts that describe a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use canalis_connector_api::{
     OptionType::{self, Boolean, Enum, Float, Integer, TablePatterns, Text},
     Options, Role, TableSelector,
 };
-use canalis_types::{Code, Error, Result, TableId};
+use canalis_types::{Code, Error, Result, TableId, mysql_type::TinyInt1};
 
-use crate::{Endpoint, Side, catalog::Comments, types::TinyInt1};
+use crate::{Endpoint, Side, catalog::Comments};
 
 const MODES: &[&str] =
     &["initial", "snapshot", "earliest-offset", "latest-offset", "specific-offset", "timestamp"];

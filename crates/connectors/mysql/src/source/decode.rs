@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use canalis_batch::{BatchBuilder, ChangeBatch, ColumnBuilder, ValueError};
 use canalis_connector_api::DeadLetter;
-use canalis_types::{Code, Column, LogicalType, Result, RowKind, TableSchema};
+use canalis_types::{Code, Column, LogicalType, Result, RowKind, TableSchema, mysql_type::TypeText};
 
 use crate::{
     binlog::cursor::{Cursor, Decoded},
     quote,
-    types::TypeText,
 };
 
 /// The expression whose text is exact.

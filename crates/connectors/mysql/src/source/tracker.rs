@@ -274,13 +274,12 @@ fn has_charset(ty: &LogicalType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use canalis_types::ColumnDefault;
+    use canalis_types::{ColumnDefault, mysql_type::TinyInt1};
 
     use super::*;
     use crate::{
         binlog::ddl::{StatementContext, parse},
         catalog::Comments,
-        types::TinyInt1,
     };
 
     fn tracker(flavor: Flavor, names: NameCase) -> Tracker {

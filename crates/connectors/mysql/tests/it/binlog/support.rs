@@ -14,12 +14,12 @@ use canalis_mysql::{
         BinlogPosition, Reader, ReaderConfig, SchemaTracker, StartPosition,
         ddl::{ColumnDefinition, Ddl, TableShape},
     },
-    types::{TinyInt1, TypeText},
 };
 use canalis_testkit::{Server, ServerKind};
 use canalis_types::{
     Column, ColumnPlace, Error, LogicalType, NativeType, Position, Result, RowKind, SchemaChange,
     SchemaChangeKind, TableId, TableSchema,
+    mysql_type::{TinyInt1, TypeText},
 };
 use mysql_async::{Conn, Row, prelude::Queryable};
 

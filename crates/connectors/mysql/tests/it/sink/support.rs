@@ -14,10 +14,11 @@ use canalis_connector_api::{
 use canalis_mysql::{
     Endpoint, Flavor, Side,
     catalog::{self, Comments, Mapping},
-    types::TinyInt1,
 };
 use canalis_testkit::{Server, ServerKind};
-use canalis_types::{Column, LogicalType, Position, Result, RowKind, TableId, TableSchema};
+use canalis_types::{
+    Column, LogicalType, Position, Result, RowKind, TableId, TableSchema, mysql_type::TinyInt1,
+};
 use mysql_async::{Value, prelude::Queryable};
 
 /// Servers to run on; empty when none can be had.

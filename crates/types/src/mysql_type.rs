@@ -1,7 +1,7 @@
-//! Owns the mapping from MySQL and MariaDB type texts (`int(6) unsigned zerofill`, `enum('a','b')`) to
-//! [`LogicalType`]. The table for readers is `docs/types-mysql.md`.
+//! Owns the mapping between MySQL and MariaDB type texts (`int(6) unsigned zerofill`, `enum('a','b')`) and
+//! [`LogicalType`], both ways. The table for readers is `docs/types-mysql.md`.
 
-use canalis_types::{Code, Error, LogicalType, Result};
+use crate::{Code, Error, LogicalType, Result};
 
 /// What `TINYINT(1)` stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -139,6 +139,77 @@ impl TypeText {
     }
 }
 
+/// The type text of a column that no MySQL or MariaDB server has declared, spelt as the servers print types. It holds every
+/// value of `ty`; a limit that the servers do not have becomes the unlimited type.
+pub fn type_text(ty: &LogicalType) -> String {
+    use LogicalType::*;
+    let fraction = |name: &str, precision: u8| match precision {
+        0 => name.to_owned(),
+        _ => format!("{name}({})", precision.min(6)),
+    };
+    match ty {
+        Boolean => "tinyint(1)".to_owned(),
+        Int8 => "tinyint".to_owned(),
+        Int16 => "smallint".to_owned(),
+        Int32 => "int".to_owned(),
+        Int64 => "bigint".to_owned(),
+        UInt8 => "tinyint unsigned".to_owned(),
+        UInt16 => "smallint unsigned".to_owned(),
+        UInt32 => "int unsigned".to_owned(),
+        UInt64 => "bigint unsigned".to_owned(),
+        Float32 => "float".to_owned(),
+        Float64 => "double".to_owned(),
+        Decimal { precision, scale } => format!("decimal({precision},{scale})"),
+        Date => "date".to_owned(),
+        Time { precision } => fraction("time", *precision),
+        Timestamp { precision } => fraction("datetime", *precision),
+        TimestampTz { precision } => fraction("timestamp", *precision),
+        Year => "year".to_owned(),
+        Char { length } if *length <= MOST_CHAR => format!("char({length})"),
+        Char { length } | Varchar { length } if *length <= MOST_VARCHAR => format!("varchar({length})"),
+        Char { .. } | Varchar { .. } | Text => "longtext".to_owned(),
+        Binary { length } if *length <= MOST_CHAR => format!("binary({length})"),
+        Binary { length } | Varbinary { length } if *length <= MOST_VARBINARY => {
+            format!("varbinary({length})")
+        }
+        Binary { .. } | Varbinary { .. } | Bytes => "longblob".to_owned(),
+        Bit { length } => format!("bit({length})"),
+        Json => "json".to_owned(),
+        Enum { labels } => label_list("enum", labels),
+        Set { labels } => label_list("set", labels),
+        Geometry => "geometry".to_owned(),
+        Uuid => "char(36)".to_owned(),
+    }
+}
+
+/// Longest CHAR in characters and BINARY in bytes.
+const MOST_CHAR: u32 = 255;
+/// Longest VARCHAR of utf8mb4, in characters.
+const MOST_VARCHAR: u32 = 16_383;
+/// Longest VARBINARY, in bytes.
+const MOST_VARBINARY: u32 = 65_535;
+
+/// `enum('a','it''s')`, escaped as [`TypeText::parse`] reads it.
+fn label_list(name: &str, labels: &[String]) -> String {
+    let mut out = format!("{name}(");
+    for (at, label) in labels.iter().enumerate() {
+        out.push_str(if at == 0 { "'" } else { ",'" });
+        for c in label.chars() {
+            match c {
+                '\'' => out.push_str("''"),
+                '\\' => out.push_str("\\\\"),
+                '\0' => out.push_str("\\0"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                other => out.push(other),
+            }
+        }
+        out.push('\'');
+    }
+    out.push(')');
+    out
+}
+
 /// The name without synonyms. `FLOAT(25)` and longer is DOUBLE; `FLOAT(m,d)` stays FLOAT.
 fn canonical(first: &str, second: &str, arguments: &[String]) -> String {
     let name = match (first, second) {
@@ -190,7 +261,7 @@ fn parse_arguments(text: &str) -> Option<(Vec<String>, &str)> {
 }
 
 /// Reads the rest of a quoted text up to its closing quote; gives the value and what follows.
-pub(crate) fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
+pub fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -220,9 +291,8 @@ pub(crate) fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use canalis_types::LogicalType::*;
-
     use super::*;
+    use crate::LogicalType::*;
 
     fn check(text: &str, expect: LogicalType) {
         assert_eq!(TypeText::parse(text).unwrap().logical(TinyInt1::Integer).unwrap(), expect, "{text}");
@@ -313,6 +383,41 @@ mod tests {
         assert_eq!(parse("tinyint(1) unsigned"), UInt8);
         assert_eq!(parse("tinyint(4)"), Int8);
         assert_eq!(parse("tinyint"), Int8);
+    }
+
+    #[test]
+    fn types_without_a_declaration_get_one_that_reads_back() {
+        let labels = || vec!["new".to_owned(), "it's".to_owned(), "a\\b\n".to_owned()];
+        for (ty, text) in [
+            (Int8, "tinyint"),
+            (UInt64, "bigint unsigned"),
+            (Decimal { precision: 10, scale: 2 }, "decimal(10,2)"),
+            (Bit { length: 10 }, "bit(10)"),
+            (Time { precision: 6 }, "time(6)"),
+            (Timestamp { precision: 0 }, "datetime"),
+            (TimestampTz { precision: 3 }, "timestamp(3)"),
+            (Varchar { length: 20 }, "varchar(20)"),
+            (Text, "longtext"),
+            (Binary { length: 8 }, "binary(8)"),
+            (Bytes, "longblob"),
+            (Enum { labels: labels() }, "enum('new','it''s','a\\\\b\\n')"),
+            (Set { labels: labels() }, "set('new','it''s','a\\\\b\\n')"),
+            (Geometry, "geometry"),
+        ] {
+            assert_eq!(type_text(&ty), text);
+            check(text, ty);
+        }
+        // What the servers have no exact type for.
+        for (ty, text) in [
+            (Boolean, "tinyint(1)"),
+            (Uuid, "char(36)"),
+            (Char { length: 300 }, "varchar(300)"),
+            (Varchar { length: 20_000 }, "longtext"),
+            (Binary { length: 300 }, "varbinary(300)"),
+            (Varbinary { length: 70_000 }, "longblob"),
+        ] {
+            assert_eq!(type_text(&ty), text);
+        }
     }
 
     #[test]
