@@ -9,8 +9,12 @@
 mod decoder;
 mod dialect;
 mod encoder;
+mod fields;
 mod split;
 
+pub(crate) use decoder::header_order;
 pub use decoder::{CsvDecoder, Header, read_header};
 pub use dialect::{CsvDialect, parse_byte};
 pub use encoder::CsvEncoder;
+pub(crate) use fields::{FieldsDecoder, FieldsError};
+pub(crate) use split::Record;

@@ -11,6 +11,7 @@ mod decode;
 mod encode;
 pub mod json;
 pub mod message;
+pub mod rows;
 mod text;
 
 pub use column_list::parse_columns;

@@ -1,5 +1,6 @@
 //! Owns the contract of message formats: one message of a broker to changes of tables, changes to messages.
 
+mod changes;
 mod gather;
 mod java_number;
 
@@ -8,6 +9,7 @@ use std::{fmt, ops::Range, sync::Arc};
 use canalis_batch::ChangeBatch;
 use canalis_types::{Result, SchemaChangeKind, TableId, TableSchema};
 
+pub(crate) use changes::{Change, changes};
 pub(crate) use gather::{Gatherer, Slot};
 pub use java_number::{write_java_f32, write_java_f64};
 
@@ -189,7 +191,12 @@ impl Messages {
     pub fn iter(&self) -> impl Iterator<Item = Encoded<'_>> {
         self.entries.iter().map(|entry| {
             let part = |range: &Option<Range<usize>>| range.clone().map(|r| &self.bytes[r]);
-            Encoded { key: part(&entry.key), lane: part(&entry.lane), value: part(&entry.value), row: entry.row }
+            Encoded {
+                key: part(&entry.key),
+                lane: part(&entry.lane),
+                value: part(&entry.value),
+                row: entry.row,
+            }
         })
     }
 }

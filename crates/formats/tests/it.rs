@@ -11,7 +11,11 @@ mod every_type;
 mod foreign_bytes;
 #[path = "it/json_cases.rs"]
 mod json_cases;
+#[path = "it/message_support.rs"]
+mod message_support;
 #[path = "it/round_trip.rs"]
 mod round_trip;
+#[path = "it/rows_cases.rs"]
+mod rows_cases;
 #[path = "it/support.rs"]
 mod support;

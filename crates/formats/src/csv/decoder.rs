@@ -6,10 +6,11 @@ use canalis_types::{Code, Error, Result, TableSchema};
 
 use super::{
     CsvDialect,
-    split::{Field, Record, Splitter},
+    fields::{FieldsDecoder, FieldsError},
+    split::{Record, Splitter},
 };
 use crate::{
-    BatchLimits, DecodedRows, InputEnd, Place, RecordDecoder, ValueDecoder,
+    BatchLimits, DecodedRows, InputEnd, Place, RecordDecoder,
     decode::{Oversized, RowGatherer},
 };
 
@@ -68,21 +69,10 @@ fn count_lines(bytes: &[u8]) -> usize {
 #[derive(Debug)]
 pub struct CsvDecoder {
     rows: RowGatherer,
-    splitter: Splitter,
-    null_literal: Vec<u8>,
+    fields: FieldsDecoder,
     max_record_bytes: usize,
-    /// For each field of a record, its column.
-    targets: Vec<Target>,
-    fields: Vec<Field>,
     /// An oversized record that is being passed over, and whether it stands inside quotes.
     oversized: Option<(Oversized, bool)>,
-    scratch: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct Target {
-    column: usize,
-    value: ValueDecoder,
 }
 
 impl CsvDecoder {
@@ -102,48 +92,21 @@ impl CsvDecoder {
             None => (0..schema.columns.len()).collect(),
             Some(names) => match_columns(&schema, names)?,
         };
-        let target = |column: usize| Target { column, value: ValueDecoder::new(&schema.columns[column]) };
         Ok(Self {
-            targets: order.into_iter().map(target).collect(),
+            fields: FieldsDecoder::new(&schema, dialect, &order),
             rows: RowGatherer::new(schema, limits, start),
-            splitter: Splitter::new(dialect),
-            null_literal: dialect.null_literal.clone(),
             max_record_bytes: dialect.max_record_bytes,
-            fields: Vec::new(),
             oversized: None,
-            scratch: Vec::new(),
         })
     }
 
     /// Puts the fields of a whole record into the columns.
     fn record(&mut self, record: &[u8]) {
-        if self.fields.len() != self.targets.len() {
-            let (found, wanted) = (self.fields.len(), self.targets.len());
-            return self
-                .rows
-                .fail(record, format!("record has {found} fields, the table has {wanted} columns"));
+        match self.fields.append(record, &mut self.rows.builder) {
+            Ok(()) => self.rows.end_row(record),
+            Err(FieldsError::Count(reason)) => self.rows.fail(record, reason),
+            Err(FieldsError::Value(reason)) => self.rows.end_bad_row(record, reason),
         }
-        for (done, (field, target)) in self.fields.iter().zip(&self.targets).enumerate() {
-            let builder = self.rows.builder.column(target.column);
-            let raw = &record[field.start..field.end];
-            let outcome = if !field.quoted && raw == self.null_literal {
-                target.value.append_null(builder)
-            } else if field.escaped {
-                self.splitter.unescape(raw, field.quoted, &mut self.scratch);
-                target.value.append(builder, &self.scratch)
-            } else {
-                target.value.append(builder, raw)
-            };
-            if let Err(error) = outcome {
-                let name = &self.rows.schema().columns[target.column].name;
-                let reason = format!("column `{name}`: {error}");
-                for target in &self.targets[done..] {
-                    self.rows.builder.column(target.column).append_null();
-                }
-                return self.rows.end_bad_row(record, reason);
-            }
-        }
-        self.rows.end_row(record);
     }
 
     fn oversized_record(&mut self, record: Oversized) {
@@ -154,7 +117,7 @@ impl CsvDecoder {
     /// Passes over the rest of an oversized record. Returns the bytes passed and whether its end was among them.
     fn pass_over(&mut self, input: &[u8], last: bool) -> (usize, bool) {
         let Some((record, mut in_quotes)) = self.oversized.take() else { return (0, true) };
-        let (length, ended) = self.splitter.pass_over(input, last, &mut in_quotes);
+        let (length, ended) = self.fields.splitter.pass_over(input, last, &mut in_quotes);
         if ended {
             self.oversized_record(record);
         } else {
@@ -163,6 +126,22 @@ impl CsvDecoder {
         self.rows.advance(length, count_lines(&input[..length]));
         (length, ended)
     }
+}
+
+/// For each field of the header at the front of a whole `input`, its column; and the header's bytes, a byte-order mark before it
+/// included.
+///
+/// # Errors
+/// Those of [`read_header`] and [`CsvDecoder::new`].
+pub(crate) fn header_order(
+    schema: &TableSchema,
+    dialect: &CsvDialect,
+    input: &[u8],
+) -> Result<(Vec<usize>, usize)> {
+    let header = read_header(input, dialect, InputEnd::Last)?
+        .ok_or_else(|| Error::internal("a header at the end of the input is not whole"))?;
+    let length = usize::try_from(header.end.offset).unwrap_or(input.len());
+    Ok((match_columns(schema, &header.names)?, length))
 }
 
 /// For each name of a header, the column of that name.
@@ -201,9 +180,9 @@ impl RecordDecoder for CsvDecoder {
         }
         while !self.rows.is_full() && taken < input.len() {
             let rest = &input[taken..];
-            let (length, lines) = match self.splitter.split(rest, last, &mut self.fields) {
+            let (length, lines) = match self.fields.split(rest, last) {
                 Record::Complete { length, content } => {
-                    if content > 0 || self.targets.len() == 1 {
+                    if content > 0 || self.fields.count() == 1 {
                         if content > self.max_record_bytes {
                             self.oversized_record(Oversized::new(
                                 self.rows.place,
@@ -214,8 +193,8 @@ impl RecordDecoder for CsvDecoder {
                             self.record(&rest[..content]);
                         }
                     }
-                    let quoted = self.fields.iter().any(|f| f.quoted || f.escaped);
-                    (length, if quoted { count_lines(&rest[..length]) } else { 1 })
+                    let lines_inside = self.fields.may_span_lines();
+                    (length, if lines_inside { count_lines(&rest[..length]) } else { 1 })
                 }
                 Record::Malformed { length, reason } => {
                     self.rows.fail(&rest[..length.min(self.max_record_bytes)], reason.to_owned());

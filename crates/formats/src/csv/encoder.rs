@@ -114,6 +114,23 @@ impl CsvEncoder {
     }
 }
 
+impl CsvEncoder {
+    /// Appends the cells of a row with delimiters between.
+    pub(crate) fn write_fields<'a>(
+        &self,
+        columns: impl Iterator<Item = &'a Cells<'a>>,
+        row: usize,
+        out: &mut Vec<u8>,
+    ) {
+        for (index, cells) in columns.enumerate() {
+            if index > 0 {
+                out.push(self.delimiter);
+            }
+            self.write_cell(cells, row, out);
+        }
+    }
+}
+
 impl RowEncoder for CsvEncoder {
     fn write_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
@@ -135,12 +152,7 @@ impl RowEncoder for CsvEncoder {
                 self.write_text(batch.kinds()[row].symbol().as_bytes(), out);
                 out.push(self.delimiter);
             }
-            for (index, cells) in columns.iter().enumerate() {
-                if index > 0 {
-                    out.push(self.delimiter);
-                }
-                self.write_cell(cells, row, out);
-            }
+            self.write_fields(columns.iter(), row, out);
             out.push(b'\n');
         }
         Ok(())

@@ -19,7 +19,7 @@ pub(super) struct Field {
 
 /// What is at the front of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Record {
+pub(crate) enum Record {
     /// A record; its fields are in the list.
     Complete {
         /// Its bytes, line break included.

@@ -64,6 +64,50 @@ impl JsonEncoder {
     }
 }
 
+impl JsonEncoder {
+    /// Appends one row; `columns` are those of `batch`.
+    pub(crate) fn write_object(
+        &self,
+        batch: &ChangeBatch,
+        columns: &[Cells<'_>],
+        row: usize,
+        out: &mut Vec<u8>,
+    ) {
+        out.push(b'{');
+        let mut separate = false;
+        if let Some(name) = &self.kind_name {
+            out.extend_from_slice(name);
+            write_string(out, batch.kinds()[row].symbol().as_bytes());
+            separate = true;
+        }
+        for (index, (cells, name)) in columns.iter().zip(&self.names).enumerate() {
+            if batch.is_unchanged(index, row) {
+                continue;
+            }
+            if separate {
+                out.push(b',');
+            }
+            separate = true;
+            out.extend_from_slice(name);
+            write_cell(cells, row, self.decimals, out);
+        }
+        out.push(b'}');
+    }
+
+    /// Appends an object of these columns only.
+    pub(crate) fn write_columns(&self, columns: &[Cells<'_>], of: &[usize], row: usize, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (at, index) in of.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&self.names[*index]);
+            write_cell(&columns[*index], row, self.decimals, out);
+        }
+        out.push(b'}');
+    }
+}
+
 impl RowEncoder for JsonEncoder {
     fn write_head(&self, _out: &mut Vec<u8>) {}
 
@@ -78,25 +122,8 @@ impl RowEncoder for JsonEncoder {
             return Err(Error::internal(format!("rows of {} have another structure", batch.schema().id)));
         }
         for row in rows {
-            out.push(b'{');
-            let mut separate = false;
-            if let Some(name) = &self.kind_name {
-                out.extend_from_slice(name);
-                write_string(out, batch.kinds()[row].symbol().as_bytes());
-                separate = true;
-            }
-            for (index, (cells, name)) in columns.iter().zip(&self.names).enumerate() {
-                if batch.is_unchanged(index, row) {
-                    continue;
-                }
-                if separate {
-                    out.push(b',');
-                }
-                separate = true;
-                out.extend_from_slice(name);
-                write_cell(cells, row, self.decimals, out);
-            }
-            out.extend_from_slice(b"}\n");
+            self.write_object(batch, &columns, row, out);
+            out.push(b'\n');
         }
         Ok(())
     }
@@ -117,11 +144,13 @@ pub fn write_row(batch: &ChangeBatch, row: usize, decimals: DecimalForm, out: &m
     Ok(())
 }
 
-fn open_columns(batch: &ChangeBatch) -> Result<Vec<Cells<'_>>> {
+/// The columns of a batch, ready for row-wise access.
+pub(crate) fn open_columns(batch: &ChangeBatch) -> Result<Vec<Cells<'_>>> {
     let columns = batch.rows().columns().iter().zip(&batch.schema().columns);
     columns.map(|(array, column)| Cells::new(array, &column.ty)).collect()
 }
 
+/// Appends the JSON value of one cell.
 fn write_cell(cells: &Cells<'_>, row: usize, decimals: DecimalForm, out: &mut Vec<u8>) {
     if cells.is_null(row) {
         out.extend_from_slice(b"null");

@@ -6,11 +6,11 @@ use super::string::ESCAPES;
 const MOST_LEVELS: u32 = 128;
 
 /// Why bytes are not JSON.
-pub(super) type ScanError = &'static str;
+pub(crate) type ScanError = &'static str;
 
 /// A value as it stands in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Null,
     Boolean(bool),
     Number(&'a [u8]),
@@ -21,19 +21,24 @@ pub(super) enum Value<'a> {
 
 /// A string as it stands in the input, without its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Text<'a> {
+pub(crate) struct Text<'a> {
     pub raw: &'a [u8],
     pub escaped: bool,
 }
 
-pub(super) struct Scanner<'a> {
+pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
+    }
+
+    /// Bytes taken.
+    pub(crate) fn position(&self) -> usize {
+        self.at
     }
 
     fn peek(&self) -> Option<u8> {
@@ -47,21 +52,40 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes `byte` after blanks if it is next.
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
+    /// Takes exactly these bytes if they are next. They must end at the end of a value.
+    pub(crate) fn take_all(&mut self, bytes: &[u8]) -> bool {
+        let found = self.bytes[self.at..].starts_with(bytes);
+        self.at += if found { bytes.len() } else { 0 };
+        found
+    }
+
+    /// Takes `known`, an object or array that was scanned before, if its very bytes are next: a comparison instead of a scan.
+    /// Brackets tell where a value ends, so what begins with a whole one is that one.
+    pub(crate) fn take_same(&mut self, known: &[u8]) -> Option<&'a [u8]> {
+        self.skip_blanks();
+        let rest = &self.bytes[self.at..];
+        if known.is_empty() || !rest.starts_with(known) {
+            return None;
+        }
+        self.at += known.len();
+        Some(&rest[..known.len()])
+    }
+
     /// The end of the input after blanks.
-    pub(super) fn end(&mut self) -> Result<(), ScanError> {
+    pub(crate) fn end(&mut self) -> Result<(), ScanError> {
         self.skip_blanks();
         if self.at == self.bytes.len() { Ok(()) } else { Err("something follows the value") }
     }
 
     /// A member's name and its colon.
-    pub(super) fn name(&mut self) -> Result<Text<'a>, ScanError> {
+    pub(crate) fn name(&mut self) -> Result<Text<'a>, ScanError> {
         self.skip_blanks();
         if self.peek() != Some(b'"') {
             return Err("expected a member name in quotes");
@@ -71,7 +95,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Any value.
-    pub(super) fn value(&mut self) -> Result<Value<'a>, ScanError> {
+    pub(crate) fn value(&mut self) -> Result<Value<'a>, ScanError> {
         self.skip_blanks();
         match self.peek() {
             Some(b'"') => self.string().map(Value::Text),

@@ -22,7 +22,7 @@ const fn escapes() -> [u8; 256] {
 }
 
 /// Appends a string with its quotes.
-pub(super) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     let mut from = 0;
     for (at, byte) in text.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(super) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
 ///
 /// # Errors
 /// For a surrogate without its partner.
-pub(super) fn unescape(raw: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+pub(crate) fn unescape(raw: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     const LONE: &str = "a string has half of a surrogate pair";
     out.clear();
     let mut rest = raw;

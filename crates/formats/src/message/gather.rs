@@ -61,8 +61,9 @@ impl<P> Slot<P> {
         }
         let mut batch = self.builder.finish()?;
         if !self.bad.is_empty() {
-            let rows = u32::try_from(batch.num_rows())
-                .map_err(|e| Error::internal(format!("batch of {} is too long", self.schema.id)).with_source(e))?;
+            let rows = u32::try_from(batch.num_rows()).map_err(|e| {
+                Error::internal(format!("batch of {} is too long", self.schema.id)).with_source(e)
+            })?;
             let mut bad = std::mem::take(&mut self.bad).into_iter().peekable();
             let good = (0..rows).filter(|row| bad.next_if_eq(row).is_none()).collect::<Vec<u32>>();
             batch = batch.take(&good.into())?;
@@ -149,12 +150,12 @@ mod tests {
 
     #[test]
     fn rows_of_a_message_that_fails_are_taken_out_whole() {
-        let columns = vec![
-            Column::new("a", LogicalType::Int32, false),
-            Column::new("b", LogicalType::Int32, true),
-        ];
+        let columns =
+            vec![Column::new("a", LogicalType::Int32, false), Column::new("b", LogicalType::Int32, true)];
         let schema = Arc::new(TableSchema::new(TableId::bare("t"), columns, vec!["a".into()]));
-        for torn in ["half a row", "an update without its second half", "half a second half", "nothing at all"] {
+        for torn in
+            ["half a row", "an update without its second half", "half a second half", "nothing at all"]
+        {
             let mut gatherer = Gatherer::default();
             let index = gatherer.put(schema.clone(), ());
             let slot = gatherer.slot(index);

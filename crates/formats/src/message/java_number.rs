@@ -26,7 +26,10 @@ pub fn write_java_f32(out: &mut Vec<u8>, value: f32) {
 /// The shortest text of at least two digits. Java prints two digits at least and takes the nearest of them, which matters where
 /// numbers are so small that neighbours differ in the first digit: `4.9E-324`, not `5.0E-324`.
 fn two_digits<T: std::fmt::LowerExp + std::str::FromStr + PartialEq + Copy>(value: T) -> String {
-    (1..17).map(|digits| format!("{value:.digits$e}")).find(|text| text.parse().is_ok_and(|back: T| back == value)).unwrap_or_default()
+    (1..17)
+        .map(|digits| format!("{value:.digits$e}"))
+        .find(|text| text.parse().is_ok_and(|back: T| back == value))
+        .unwrap_or_default()
 }
 
 fn special(out: &mut Vec<u8>, nan: bool, negative: bool) {
