@@ -32,7 +32,9 @@ pub(crate) enum OutputSource {
 /// What has to be done to the rows of a table.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// Physical schema of the result.
+    /// Structure of the result, before it goes to the targets.
+    output: Arc<TableSchema>,
+    /// Its physical form.
     rows: SchemaRef,
     columns: Vec<OutputSource>,
     filter: Option<Prepared>,
@@ -77,14 +79,22 @@ impl Work {
                 }
             }
         }
-        Some(Self { rows: arrow_schema(output), columns, filter, not_null, soft_delete, needed })
+        Some(Self {
+            output: Arc::new(output.clone()),
+            rows: arrow_schema(output),
+            columns,
+            filter,
+            not_null,
+            soft_delete,
+            needed,
+        })
     }
 
     /// Runs over a batch.
     ///
     /// # Errors
     /// Internal, when an expression is broken.
-    pub fn run(&self, source: &TableSchema, output: &Arc<TableSchema>, batch: &ChangeBatch) -> Result<Done> {
+    pub fn run(&self, source: &TableSchema, batch: &ChangeBatch) -> Result<Done> {
         let mut rejected = Vec::new();
         let (kept, filtered) = match &self.filter {
             None => (Kept::all(batch), 0),
@@ -127,9 +137,9 @@ impl Work {
                 }
             }
         }
-        self.refuse_null_keys(output, &arrays, &mut refused);
+        self.refuse_null_keys(&arrays, &mut refused);
         letters::write(source, batch, &kept, &refused, &mut rejected);
-        let batch = self.finish(output, batch, kept.kinds, arrays, unchanged, &refused)?;
+        let batch = self.finish(batch, kept.kinds, arrays, unchanged, &refused)?;
         Ok(Done { batch, filtered, rejected })
     }
 
@@ -151,14 +161,14 @@ impl Work {
         assemble(Arc::new(Schema::new(fields)), arrays, indexes.len())
     }
 
-    fn refuse_null_keys(&self, output: &TableSchema, arrays: &[ArrayRef], refused: &mut Refused) {
+    fn refuse_null_keys(&self, arrays: &[ArrayRef], refused: &mut Refused) {
         for &index in &self.not_null {
             let array = &arrays[index];
             if array.null_count() == 0 {
                 continue;
             }
             for row in (0..array.len()).filter(|row| array.is_null(*row)) {
-                let name = &output.columns[index].name;
+                let name = &self.output.columns[index].name;
                 refused
                     .entry(row)
                     .or_insert_with(|| format!("column `{name}`: a primary key cannot be NULL"));
@@ -168,7 +178,6 @@ impl Work {
 
     fn finish(
         &self,
-        output: &Arc<TableSchema>,
         batch: &ChangeBatch,
         mut kinds: Vec<RowKind>,
         mut arrays: Vec<ArrayRef>,
@@ -195,7 +204,7 @@ impl Work {
             }
         }
         let rows = assemble(self.rows.clone(), arrays, kinds.len())?;
-        let made = ChangeBatch::new(output.clone(), rows, kinds)?
+        let made = ChangeBatch::new(self.output.clone(), rows, kinds)?
             .with_event_time(batch.event_time_ms)
             .with_unchanged(unchanged);
         Ok(Some(made))

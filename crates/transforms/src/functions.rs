@@ -1,17 +1,23 @@
 //! Owns the functions of pipeline expressions: their names, numbers of arguments, and how they are compiled.
 //! Unless its page says otherwise, a function of a NULL is NULL.
 
+mod bits;
+mod calendar;
 mod choice;
 mod clock;
 mod encode;
 mod hash;
+mod json;
 mod mask;
+mod math;
 mod number;
 mod regexp;
 mod row;
 mod text;
 mod time;
 mod time_parts;
+mod web;
+mod words;
 
 use crate::{
     compile::{Context, Typed},
@@ -91,8 +97,12 @@ const MANY: usize = usize::MAX;
 pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
     [
         text::FUNCTIONS,
+        words::FUNCTIONS,
+        web::FUNCTIONS,
         regexp::FUNCTIONS,
         number::FUNCTIONS,
+        math::FUNCTIONS,
+        bits::FUNCTIONS,
         choice::FUNCTIONS,
         hash::FUNCTIONS,
         mask::FUNCTIONS,
@@ -100,6 +110,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
         clock::FUNCTIONS,
         time::FUNCTIONS,
         time_parts::FUNCTIONS,
+        calendar::FUNCTIONS,
+        json::FUNCTIONS,
     ]
     .into_iter()
     .flatten()

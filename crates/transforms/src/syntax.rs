@@ -219,6 +219,8 @@ fn place(expr: &Expr) -> At {
             | Expr::Floor { expr: inner, .. }
             | Expr::Position { expr: inner, .. }
             | Expr::Substring { expr: inner, .. }
+            | Expr::Overlay { expr: inner, .. }
+            | Expr::CompoundFieldAccess { root: inner, .. }
             | Expr::Trim { expr: inner, .. } => inner,
             Expr::Interval(interval) => &interval.value,
             _ => break Location::empty(),

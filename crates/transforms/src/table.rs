@@ -6,12 +6,14 @@ use canalis_batch::ChangeBatch;
 use canalis_connector_api::DeadLetter;
 use canalis_types::{Error, Result, TableSchema};
 
-use crate::apply::Work;
+use crate::{apply::Work, merge::Alignment};
 
 /// The transform and routes of one table, planned.
 pub struct TableTransform {
     source: Arc<TableSchema>,
     outputs: Vec<Arc<TableSchema>>,
+    /// For each output the step to the structure that it shares with other tables, if it is another.
+    alignments: Vec<Option<Alignment>>,
     /// `None` when rows stay as they are.
     work: Option<Work>,
     is_identity: bool,
@@ -31,7 +33,24 @@ pub struct Applied {
 impl TableTransform {
     pub(crate) fn new(source: Arc<TableSchema>, outputs: Vec<Arc<TableSchema>>, work: Option<Work>) -> Self {
         let is_identity = work.is_none() && outputs.len() == 1 && outputs[0] == source;
-        Self { source, outputs, work, is_identity }
+        let alignments = outputs.iter().map(|_| None).collect();
+        Self { source, outputs, alignments, work, is_identity }
+    }
+
+    /// Makes an output the structure that it shares with other tables.
+    ///
+    /// # Errors
+    /// Internal, when the structure is not wide enough.
+    pub(crate) fn share(&mut self, index: usize, merged: &Arc<TableSchema>) -> Result<()> {
+        self.alignments[index] = Alignment::plan(&self.outputs[index], merged)?;
+        self.outputs[index] = merged.clone();
+        self.is_identity &= *merged == self.source;
+        Ok(())
+    }
+
+    /// The source table under the schema that this was planned for.
+    pub fn source(&self) -> &Arc<TableSchema> {
+        &self.source
     }
 
     /// Schemas at the sink, one per route target; the source's own id if no route matches.
@@ -62,20 +81,22 @@ impl TableTransform {
             return Ok(Applied { batches: Vec::new(), filtered: 0, rejected: Vec::new() });
         }
         let Some(work) = &self.work else {
-            let batches = self.outputs.iter().map(|o| batch.with_schema(o.clone())).collect::<Result<_>>()?;
-            return Ok(Applied { batches, filtered: 0, rejected: Vec::new() });
+            return Ok(Applied { batches: self.deliver(batch)?, filtered: 0, rejected: Vec::new() });
         };
-        let Some(first) = self.outputs.first() else {
-            return Err(Error::internal(format!("table {} has no target", self.source.id)));
-        };
-        let done = work.run(&self.source, first, batch)?;
-        let batches = match done.batch {
-            None => Vec::new(),
-            Some(batch) => {
-                self.outputs.iter().map(|o| batch.with_schema(o.clone())).collect::<Result<_>>()?
-            }
-        };
+        let done = work.run(&self.source, batch)?;
+        let batches = done.batch.map_or(Ok(Vec::new()), |batch| self.deliver(&batch))?;
         Ok(Applied { batches, filtered: done.filtered, rejected: done.rejected })
+    }
+
+    /// The rows for each output.
+    fn deliver(&self, batch: &ChangeBatch) -> Result<Vec<ChangeBatch>> {
+        let outputs = self.outputs.iter().zip(&self.alignments);
+        outputs
+            .map(|(output, alignment)| match alignment {
+                None => batch.with_schema(output.clone()),
+                Some(alignment) => alignment.apply(batch),
+            })
+            .collect()
     }
 
     /// Compares with the plan of the next schema: outputs that differ in more than their version, before and after.

@@ -8,6 +8,9 @@ mod it {
     mod functions;
     mod harness;
     mod known_cases;
+    mod merging;
+    mod more_functions;
+    mod more_times;
     mod numbers;
     mod planning;
     mod surprises;

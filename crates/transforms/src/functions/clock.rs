@@ -19,6 +19,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("CURRENT_TIMESTAMP", 0, 0, now),
     Function::new("NOW", 0, 0, now),
     Function::new("CURRENT_DATE", 0, 0, current_date),
+    Function::new("LOCALDATE", 0, 0, current_date),
     Function::new("LOCALTIMESTAMP", 0, 0, local_timestamp),
     Function::new("LOCALTIME", 0, 0, local_time),
     Function::new("CURRENT_TIME", 0, 0, local_time),

@@ -7,6 +7,7 @@ use canalis_types::LogicalType;
 use datafusion_common::ScalarValue;
 use md5::Md5;
 use rand::RngCore;
+use ring::digest::SHA1_FOR_LEGACY_USE_ONLY;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::{
@@ -21,6 +22,8 @@ use crate::{
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("MD5", 1, 1, |c, a| digest::<Md5>("MD5", 32, c, a)),
+    Function::new("SHA1", 1, 1, sha1),
+    Function::new("SHA", 1, 1, sha1),
     Function::new("SHA224", 1, 1, |c, a| digest::<Sha224>("SHA224", 56, c, a)),
     Function::new("SHA256", 1, 1, |c, a| digest::<Sha256>("SHA256", 64, c, a)),
     Function::new("SHA384", 1, 1, |c, a| digest::<Sha384>("SHA384", 96, c, a)),
@@ -44,6 +47,13 @@ fn digest<D: Digest + 'static>(
     let value = as_bytes(arguments.swap_remove(0), context)?;
     text_rows(name, &[value], LogicalType::Varchar { length }, |row| {
         Ok(Some(hex(&D::digest(row.bytes(0))).into()))
+    })
+}
+
+fn sha1(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+    let value = as_bytes(arguments.swap_remove(0), context)?;
+    text_rows("SHA1", &[value], LogicalType::Varchar { length: 40 }, |row| {
+        Ok(Some(hex(ring::digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, row.bytes(0)).as_ref()).into()))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray,
+    Array, ArrayRef, ArrowPrimitiveType, Int8Array, Int32Array, PrimitiveArray, Scalar,
     cast::AsArray,
     types::{
         Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -14,7 +14,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
 use canalis_batch::arrow_type;
 use canalis_types::LogicalType;
-use datafusion_common::ScalarValue;
+use datafusion_common::{ScalarValue, arrow::compute::kernels::cmp};
 use datafusion_expr::Operator;
 
 use super::Function;
@@ -37,7 +37,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("CEILING", 1, 1, |c, a| round_to("CEIL", c, a, Rounding::Up)),
     Function::new("FLOOR", 1, 1, |c, a| round_to("FLOOR", c, a, Rounding::Down)),
     Function::new("ROUND", 1, 2, |c, a| round_to("ROUND", c, a, Rounding::HalfAway)),
+    Function::new("TRUNCATE", 1, 2, |c, a| round_to("TRUNCATE", c, a, Rounding::ToZero)),
+    Function::new("TRUNC", 1, 2, |c, a| round_to("TRUNCATE", c, a, Rounding::ToZero)),
     Function::new("MOD", 2, 2, modulo),
+    Function::new("SIGN", 1, 1, sign),
 ];
 
 fn modulo(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
@@ -65,6 +68,21 @@ fn abs(_: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
     call("ABS", &[value], ty, Volatility::Pure, kernel)
 }
 
+/// -1, 0 or 1.
+fn sign(_: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+    let value = as_number(arguments.swap_remove(0), "the function")?;
+    let kernel: Kernel = Arc::new(|arguments, _| {
+        let array = &arguments[0].array;
+        let zero = strict(&(Arc::new(Int8Array::from(vec![0])) as ArrayRef), array.data_type())?;
+        let zero = Scalar::new(zero);
+        let (above, below) = (cmp::gt(array, &zero)?, cmp::lt(array, &zero)?);
+        let sign = |row: usize| i32::from(above.value(row)) - i32::from(below.value(row));
+        let signs: Int32Array = (0..array.len()).map(|row| array.is_valid(row).then(|| sign(row))).collect();
+        Ok(Arc::new(signs) as ArrayRef)
+    });
+    call("SIGN", &[value], LogicalType::Int32, Volatility::Pure, kernel)
+}
+
 fn checked<T: ArrowPrimitiveType>(
     array: &ArrayRef,
     change: impl Fn(T::Native) -> Option<T::Native>,
@@ -79,6 +97,7 @@ fn checked<T: ArrowPrimitiveType>(
 enum Rounding {
     Up,
     Down,
+    ToZero,
     HalfAway,
 }
 
@@ -123,6 +142,7 @@ fn float(value: f64, places: i32, rounding: Rounding) -> f64 {
     let rounded = match rounding {
         Rounding::Up => scaled.ceil(),
         Rounding::Down => scaled.floor(),
+        Rounding::ToZero => scaled.trunc(),
         Rounding::HalfAway => scaled.round(),
     };
     rounded / factor
@@ -177,6 +197,7 @@ fn round(value: i256, divisor: i256, rounding: Rounding) -> i256 {
     let away = match rounding {
         Rounding::Up => !negative,
         Rounding::Down => negative,
+        Rounding::ToZero => false,
         Rounding::HalfAway => size >= divisor.wrapping_sub(size),
     };
     match (away, negative) {

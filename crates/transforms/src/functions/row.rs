@@ -4,9 +4,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use arrow_array::{
     Array, ArrayRef,
-    builder::{BinaryBuilder, BooleanBuilder, Int64Builder, StringBuilder},
+    builder::{BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder},
     cast::AsArray,
-    types::Int64Type,
+    types::{Float64Type, Int64Type, TimestampMicrosecondType},
 };
 use arrow_schema::{ArrowError, DataType};
 use canalis_types::LogicalType;
@@ -51,6 +51,18 @@ impl<'a> Row<'a> {
     pub fn integer(&self, index: usize) -> i64 {
         let argument = &self.arguments[index];
         argument.array.as_primitive::<Int64Type>().value(argument.at(self.row))
+    }
+
+    /// A DOUBLE.
+    pub fn float(&self, index: usize) -> f64 {
+        let argument = &self.arguments[index];
+        argument.array.as_primitive::<Float64Type>().value(argument.at(self.row))
+    }
+
+    /// Microseconds of a local date-time or instant.
+    pub fn micros(&self, index: usize) -> i64 {
+        let argument = &self.arguments[index];
+        argument.array.as_primitive::<TimestampMicrosecondType>().value(argument.at(self.row))
     }
 
     fn of(arguments: &'a [Argument], row: usize) -> Option<Self> {
@@ -119,6 +131,26 @@ pub(super) fn integer_rows(
         Ok(Arc::new(out.finish()) as ArrayRef)
     });
     call(name, arguments, LogicalType::Int64, Volatility::Pure, kernel)
+}
+
+/// A function with a DOUBLE as its result; infinity and NaN refuse the row.
+pub(super) fn float_rows(
+    name: &str,
+    arguments: &[Typed],
+    compute: impl for<'a> Fn(Row<'a>) -> f64 + Send + Sync + 'static,
+) -> Result<Typed, String> {
+    let kernel: Kernel = Arc::new(move |arguments, rows| {
+        let mut out = Float64Builder::with_capacity(rows);
+        for row in 0..rows {
+            match Row::of(arguments, row).map(&compute) {
+                None => out.append_null(),
+                Some(value) if value.is_finite() => out.append_value(value),
+                Some(_) => return Err(refuse("the function has no finite value there")),
+            }
+        }
+        Ok(Arc::new(out.finish()) as ArrayRef)
+    });
+    call(name, arguments, LogicalType::Float64, Volatility::Pure, kernel)
 }
 
 /// A function with a boolean result.

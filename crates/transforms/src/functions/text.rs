@@ -23,6 +23,8 @@ use crate::{
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("UPPER", 1, 1, |c, a| map("UPPER", c, a, |s| s.to_uppercase().into())),
     Function::new("LOWER", 1, 1, |c, a| map("LOWER", c, a, |s| s.to_lowercase().into())),
+    Function::new("UCASE", 1, 1, |c, a| map("UPPER", c, a, |s| s.to_uppercase().into())),
+    Function::new("LCASE", 1, 1, |c, a| map("LOWER", c, a, |s| s.to_lowercase().into())),
     Function::new("REVERSE", 1, 1, |c, a| {
         map("REVERSE", c, a, |s| s.chars().rev().collect::<String>().into())
     }),
@@ -38,6 +40,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("CHARACTER_LENGTH", 1, 1, char_length),
     Function::new("LENGTH", 1, 1, char_length),
     Function::new("OCTET_LENGTH", 1, 1, octet_length),
+    Function::new("BIT_LENGTH", 1, 1, bit_length),
     Function::new("REPLACE", 3, 3, replace),
     Function::new("LPAD", 2, 3, |c, a| pad("LPAD", c, a, |text, fill| format!("{fill}{text}"))),
     Function::new("RPAD", 2, 3, |c, a| pad("RPAD", c, a, |text, fill| format!("{text}{fill}"))),
@@ -51,6 +54,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         locate(c, a)
     }),
     Function::new("REPEAT", 2, 2, repeat),
+    Function::new("REPLICATE", 2, 2, repeat),
     Function::new("STARTSWITH", 2, 2, |c, a| test("STARTSWITH", c, a, |s, t| s.starts_with(t))),
     Function::new("STARTS_WITH", 2, 2, |c, a| test("STARTSWITH", c, a, |s, t| s.starts_with(t))),
     Function::new("ENDSWITH", 2, 2, |c, a| test("ENDSWITH", c, a, |s, t| s.ends_with(t))),
@@ -59,7 +63,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// The first `texts` arguments as text, the others as whole numbers.
-fn typed(context: &Context, arguments: Vec<Typed>, texts: usize) -> Result<Vec<Typed>, String> {
+pub(super) fn typed(context: &Context, arguments: Vec<Typed>, texts: usize) -> Result<Vec<Typed>, String> {
     let mut out = Vec::with_capacity(arguments.len());
     for (index, argument) in arguments.into_iter().enumerate() {
         out.push(if index < texts {
@@ -182,11 +186,11 @@ fn substr(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
     })
 }
 
-fn skip_chars(text: &str, skip: usize) -> &str {
+pub(super) fn skip_chars(text: &str, skip: usize) -> &str {
     text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }
 
-fn first_chars(text: &str, keep: usize) -> &str {
+pub(super) fn first_chars(text: &str, keep: usize) -> &str {
     text.char_indices().nth(keep).map_or(text, |(at, _)| &text[..at])
 }
 
@@ -204,6 +208,13 @@ fn octet_length(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, S
         arguments = typed(context, arguments, 1)?;
     }
     integer_rows("OCTET_LENGTH", &arguments, |row| Ok(Some(whole(row.bytes(0).len()))))
+}
+
+fn bit_length(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+    if arguments[0].family() != Family::Binary {
+        arguments = typed(context, arguments, 1)?;
+    }
+    integer_rows("BIT_LENGTH", &arguments, |row| Ok(Some(whole(row.bytes(0).len()).saturating_mul(8))))
 }
 
 fn replace(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {

@@ -31,14 +31,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("FROM_UNIXTIME", 1, 2, from_unixtime),
     Function::new("TO_DATE", 1, 2, to_date),
     Function::new("TO_TIMESTAMP", 1, 2, to_timestamp),
-    Function::new("TO_TIMESTAMP_LTZ", 1, 2, to_timestamp_ltz),
+    Function::new("TO_TIMESTAMP_LTZ", 1, 3, to_timestamp_ltz),
     Function::new("DATE_ADD", 2, 2, |c, a| date_add(c, a, 1)),
     Function::new("DATE_SUB", 2, 2, |c, a| date_add(c, a, -1)),
     Function::with_unit("TIMESTAMPADD", 2, timestamp_add),
+    Function::with_unit("TIMESTAMP_ADD", 2, timestamp_add),
     Function::with_unit("TIMESTAMPDIFF", 2, timestamp_diff),
+    Function::with_unit("TIMESTAMP_DIFF", 2, timestamp_diff),
 ];
 
-const PLAIN: LogicalType = LogicalType::Timestamp { precision: 6 };
+pub(super) const PLAIN: LogicalType = LogicalType::Timestamp { precision: 6 };
 
 /// Dates and times as local date-times with microseconds.
 pub(super) fn local(value: Typed, what: &str, context: &Context) -> Result<Typed, String> {
@@ -46,7 +48,7 @@ pub(super) fn local(value: Typed, what: &str, context: &Context) -> Result<Typed
     convert(moment, &PLAIN, Mode::Strict, context.zone)
 }
 
-fn pattern(argument: Option<&Typed>, otherwise: &str) -> Result<Pattern, String> {
+pub(super) fn pattern(argument: Option<&Typed>, otherwise: &str) -> Result<Pattern, String> {
     match argument {
         None => Pattern::parse(otherwise),
         Some(argument) => {
@@ -59,7 +61,7 @@ pub(super) fn micros(argument: &Argument, row: usize) -> i64 {
     argument.array.as_primitive::<TimestampMicrosecondType>().value(argument.at(row))
 }
 
-fn date_format(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+pub(super) fn date_format(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
     let pattern = pattern(arguments.get(1), "")?;
     let time = local(arguments.swap_remove(0), "DATE_FORMAT", context)?;
     let kernel: Kernel = Arc::new(move |arguments, rows| {
@@ -119,7 +121,7 @@ pub(super) fn unix_timestamp(context: &Context, mut arguments: Vec<Typed>) -> Re
     })
 }
 
-fn to_date(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+pub(super) fn to_date(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
     let zone = context.zone;
     if arguments.len() == 1 {
         let value = arguments.swap_remove(0);
@@ -151,17 +153,20 @@ fn read(name: &str, context: &Context, mut arguments: Vec<Typed>, ty: LogicalTyp
     })
 }
 
-/// The instant of a number of seconds (precision 0) or milliseconds (precision 3, also without one).
+/// The instant of a number of seconds (precision 0) or milliseconds (precision 3, also without one), or of a text.
 fn to_timestamp_ltz(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+    if arguments[0].family() == Family::Text && !arguments[0].untyped {
+        return super::calendar::instant_of_text(context, arguments);
+    }
+    if arguments.len() == 3 {
+        return Err("a number takes no pattern and no time zone".into());
+    }
     let factor = match arguments.get(1).map(|a| &a.value) {
         None | Some(Some(ScalarValue::Int32(Some(3)))) => 1_000,
         Some(Some(ScalarValue::Int32(Some(0)))) => 1_000_000,
         Some(_) => return Err("the second argument is 0 for seconds or 3 for milliseconds".into()),
     };
     let value = arguments.swap_remove(0);
-    if value.family() == Family::Text && !value.untyped {
-        return Err("texts are read by CAST(… AS TIMESTAMP_LTZ(3))".into());
-    }
     let number = as_integer(value, "the first argument", context.zone)?;
     timestamps(
         "TO_TIMESTAMP_LTZ",
@@ -179,7 +184,7 @@ fn to_timestamp_ltz(context: &Context, mut arguments: Vec<Typed>) -> Result<Type
 }
 
 /// A function with date-times as its result; NULL in any argument gives NULL.
-fn timestamps(
+pub(super) fn timestamps(
     name: &str,
     arguments: &[Typed],
     ty: LogicalType,

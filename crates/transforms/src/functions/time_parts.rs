@@ -34,6 +34,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("QUARTER", 1, 1, |c, a| extract(c, Unit::Quarter, a)),
     Function::new("MONTH", 1, 1, |c, a| extract(c, Unit::Month, a)),
     Function::new("WEEK", 1, 1, |c, a| extract(c, Unit::Week, a)),
+    Function::new("WEEKOFYEAR", 1, 1, |c, a| extract(c, Unit::Week, a)),
+    Function::new("DAY", 1, 1, |c, a| extract(c, Unit::Day, a)),
     Function::new("DAYOFYEAR", 1, 1, |c, a| extract(c, Unit::DayOfYear, a)),
     Function::new("DAYOFMONTH", 1, 1, |c, a| extract(c, Unit::Day, a)),
     Function::new("DAYOFWEEK", 1, 1, |c, a| extract(c, Unit::DayOfWeek, a)),

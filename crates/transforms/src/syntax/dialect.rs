@@ -22,4 +22,8 @@ impl Dialect for PipelineDialect {
     fn supports_in_empty_list(&self) -> bool {
         false
     }
+
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        true
+    }
 }

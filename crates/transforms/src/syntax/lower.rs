@@ -124,6 +124,7 @@ impl Lowering {
                     kind => negate(Node { kind, at: operand.at }),
                 })
             }
+            UnaryOperator::BitwiseNot => special::call("BITNOT", None, vec![self.node(inner)?], at),
             _ => Err(Problem::new(at, format!("operator `{op}` is not known"))),
         }
     }
@@ -164,7 +165,17 @@ impl Lowering {
             BinaryOperator::Multiply => Operator::Multiply,
             BinaryOperator::Divide => Operator::Divide,
             BinaryOperator::Modulo => Operator::Modulo,
-            other => return Err(Problem::new(at, format!("operator `{other}` is not known"))),
+            other => {
+                let name = match other {
+                    BinaryOperator::BitwiseAnd => "BITAND",
+                    BinaryOperator::BitwiseOr => "BITOR",
+                    BinaryOperator::BitwiseXor => "BITXOR",
+                    BinaryOperator::PGBitwiseShiftLeft => "SHIFTLEFT",
+                    BinaryOperator::PGBitwiseShiftRight => "SHIFTRIGHT",
+                    _ => return Err(Problem::new(at, format!("operator `{other}` is not known"))),
+                };
+                return special::call(name, None, self.nodes([left, right])?, at);
+            }
         };
         if matches!(operator, Operator::Plus | Operator::Minus) {
             if let Some(kind) = self.with_interval(left, &operator, right, at)? {

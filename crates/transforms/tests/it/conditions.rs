@@ -96,7 +96,6 @@ fn like_is_the_like_of_sql() {
         &[
             ("s LIKE 'a!b' ESCAPE '!' AS x", "the escape character stands before"),
             ("s LIKE 'a' ESCAPE 'ab' AS x", "exactly one character"),
-            ("s SIMILAR TO 'a' AS x", "REGEXP_LIKE"),
             ("s ILIKE 'a' AS x", "UPPER"),
         ],
     );

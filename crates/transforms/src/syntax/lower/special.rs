@@ -2,8 +2,8 @@
 
 use datafusion_expr::Operator;
 use sqlparser::ast::{
-    CeilFloorKind, DateTimeField, Expr, Function as SqlFunction, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Interval, TrimWhereField,
+    AccessExpr, CeilFloorKind, DateTimeField, Expr, Function as SqlFunction, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Interval, Subscript, TrimWhereField,
 };
 
 use super::{At, Kind, Lowering, Node, Problem, Unit, negate, place, unit_of, unknown_unit};
@@ -55,15 +55,49 @@ impl Lowering {
             Expr::Interval(_) => {
                 Err(Problem::new(at, "an INTERVAL can only be added to or subtracted from a date or time"))
             }
-            Expr::SimilarTo { .. } | Expr::RLike { .. } => {
-                Err(Problem::new(at, "write REGEXP_LIKE(text, pattern) for regular expressions"))
+            Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                let mut arguments = self.nodes([&**expr, &**pattern])?;
+                if let Some(escape) = escape_char {
+                    let kind = super::literal(escape).map_err(|text| Problem::new(at, text))?;
+                    arguments.push(Node { kind, at });
+                }
+                negated_if(*negated, call("SIMILAR_TO", None, arguments, at)?, at)
             }
+            Expr::RLike { negated, expr, pattern, .. } => {
+                let arguments = self.nodes([&**expr, &**pattern])?;
+                negated_if(*negated, call("REGEXP_LIKE", None, arguments, at)?, at)
+            }
+            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut arguments = self.nodes([&**expr, &**overlay_what, &**overlay_from])?;
+                if let Some(length) = overlay_for {
+                    arguments.push(self.node(length)?);
+                }
+                call("OVERLAY", None, arguments, at)
+            }
+            Expr::Array(array) => {
+                let arguments = self.nodes(&array.elem)?;
+                call("JSON_ARRAY", None, arguments, at)
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => self.items(root, access_chain, at),
             Expr::ILike { .. } => Err(Problem::new(at, "write UPPER(a) LIKE 'PATTERN' instead of ILIKE")),
             Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
                 Err(Problem::new(at, "subqueries are not usable: an expression sees one row"))
             }
             _ => Err(Problem::new(at, "this form of expression is not supported")),
         }
+    }
+
+    /// `x[1]['name']`.
+    fn items(&mut self, root: &Expr, chain: &[AccessExpr], at: At) -> Result<Kind, Problem> {
+        let mut node = self.node(root)?;
+        for access in chain {
+            let AccessExpr::Subscript(Subscript::Index { index }) = access else {
+                return Err(Problem::new(at, "write x[position] or x['name'] for a part of a value"));
+            };
+            let key = self.node(index)?;
+            node = Node { kind: call("JSON_ITEM", None, vec![node, key], at)?, at };
+        }
+        Ok(node.kind)
     }
 
     fn rounding(&mut self, name: &str, expr: &Expr, field: &CeilFloorKind, at: At) -> Result<Kind, Problem> {
@@ -162,6 +196,10 @@ impl Lowering {
         }
         call("TIMESTAMPADD", Some(unit), vec![amount, time], at)
     }
+}
+
+fn negated_if(negated: bool, kind: Kind, at: At) -> Result<Kind, Problem> {
+    Ok(if negated { Kind::Not(Box::new(Node { kind, at })) } else { kind })
 }
 
 /// A call of a function that is known to exist.
