@@ -2,17 +2,25 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use arrow_array::{ArrayRef, StringArray, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use canalis_batch::arrow_schema;
 use canalis_types::{LogicalType, TableSchema};
 use datafusion_common::ScalarValue;
 use datafusion_physical_expr::expressions::Column;
 
-use super::typed::Typed;
-use crate::{nearest::hint, syntax::METADATA};
+use super::typed::{Typed, call};
+use crate::{
+    call::{Kernel, Volatility},
+    nearest::hint,
+    syntax::METADATA,
+};
 
 /// Metadata column with the commit time at the source.
 pub(crate) const OP_TS: &str = "op_ts";
+/// Metadata column with the kind of the change as a word. Unlike the others it may be the name of another column, because
+/// pipelines of Flink CDC, which do not know it, may use it so.
+const OP: &str = "__op__";
 
 /// Columns of the source, metadata columns and, for filters, computed columns.
 pub(crate) struct Scope {
@@ -71,6 +79,7 @@ impl Scope {
                 let ty = LogicalType::Varchar { length: 2 };
                 Ok(Typed::new(Arc::new(Column::new(name, columns)), ty))
             }
+            OP => operation(Column::new("__data_event_type__", columns)),
             OP_TS if self.has_op_ts => {
                 Ok(Typed::new(Arc::new(Column::new(name, columns + 1)), LogicalType::Int64))
             }
@@ -82,9 +91,26 @@ impl Scope {
     /// The message about a name that is not known.
     pub fn unknown(&self, name: &str) -> String {
         let columns = self.table.columns.iter().map(|c| c.name.as_str());
-        let known = columns.chain(METADATA).chain(self.computed.keys().map(String::as_str));
+        let known = columns.chain(METADATA).chain([OP]).chain(self.computed.keys().map(String::as_str));
         format!("column `{name}` is not known in {}{}", self.table.id, hint(name, known))
     }
+}
+
+/// `INSERT`, `UPDATE` or `DELETE`; both rows of an update are `UPDATE`.
+fn operation(kind: Column) -> Result<Typed, String> {
+    let kind = Typed::new(Arc::new(kind), LogicalType::Varchar { length: 2 });
+    let kernel: Kernel = Arc::new(|arguments, _| {
+        let symbols = arguments[0].array.as_string::<i32>();
+        let words = symbols.iter().map(|symbol| {
+            symbol.map(|s| match s {
+                "+I" => "INSERT",
+                "-D" => "DELETE",
+                _ => "UPDATE",
+            })
+        });
+        Ok(Arc::new(words.collect::<StringArray>()) as ArrayRef)
+    });
+    call(OP, &[kind], LogicalType::Varchar { length: 6 }, Volatility::Pure, kernel)
 }
 
 /// Names of databases and tables are short; a declared length lets them be part of a key at the sink.

@@ -35,13 +35,18 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// Lower-case hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut out = String::with_capacity(bytes.len() * 2);
+    write_hex(bytes, &mut out);
+    out
+}
+
+/// Writes lower-case hexadecimal.
+pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
         out.push(char::from(DIGITS[usize::from(byte >> 4)]));
         out.push(char::from(DIGITS[usize::from(byte & 0xf)]));
     }
-    out
 }
 
 /// The bytes of hexadecimal digits in any case.

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::{
     Function,
-    encode::hex,
-    row::{integer_rows, text_rows},
+    encode::{hex, write_hex},
+    row::{integer_rows, written_rows},
 };
 use crate::{
     call::{Kernel, Volatility},
@@ -45,15 +45,15 @@ fn digest<D: Digest + 'static>(
     mut arguments: Vec<Typed>,
 ) -> Result<Typed, String> {
     let value = as_bytes(arguments.swap_remove(0), context)?;
-    text_rows(name, &[value], LogicalType::Varchar { length }, |row| {
-        Ok(Some(hex(&D::digest(row.bytes(0))).into()))
+    written_rows(name, &[value], LogicalType::Varchar { length }, |row, out| {
+        write_hex(&D::digest(row.bytes(0)), out);
     })
 }
 
 fn sha1(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
     let value = as_bytes(arguments.swap_remove(0), context)?;
-    text_rows("SHA1", &[value], LogicalType::Varchar { length: 40 }, |row| {
-        Ok(Some(hex(ring::digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, row.bytes(0)).as_ref()).into()))
+    written_rows("SHA1", &[value], LogicalType::Varchar { length: 40 }, |row, out| {
+        write_hex(ring::digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, row.bytes(0)).as_ref(), out);
     })
 }
 

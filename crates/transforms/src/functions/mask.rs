@@ -5,16 +5,27 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Function,
-    encode::hex,
-    row::{count, text_rows},
+    encode::write_hex,
+    row::{count, written_rows},
 };
 use crate::compile::{
     Context, Typed,
     coerce::{as_integer, as_text},
 };
 
-pub(super) const FUNCTIONS: &[Function] =
-    &[Function::new("MASK", 1, 4, mask), Function::new("MASK_HASH", 2, 2, mask_hash)];
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("MASK", 1, 4, mask),
+    Function::new("MASK_HASH", 2, 2, mask_hash),
+    Function::new("MASK_NULL", 1, 1, mask_null),
+];
+
+/// NULL of the argument's type, so that the column stays what it is.
+fn mask_null(_: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
+    match arguments.into_iter().next() {
+        Some(value) if !value.untyped => Typed::null(value.ty),
+        _ => Err("a column or another value with a type is needed".into()),
+    }
+}
 
 /// Replaces every character except some at the left and at the right by a mask character. A text that is too short to
 /// hide anything is hidden whole.
@@ -36,14 +47,12 @@ fn mask(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
             _ => as_integer(argument, "the number of characters to keep", zone)?,
         });
     }
-    text_rows("MASK", &typed, LogicalType::Text, move |row| {
+    written_rows("MASK", &typed, LogicalType::Text, move |row, out| {
         let text = row.text(0);
         let keep = |index: usize| if row.len() > index { count(row.integer(index)) } else { 0 };
         let (left, right, length) = (keep(1), keep(2), text.chars().count());
-        let shows = if left.saturating_add(right) < length { left..length - right } else { 0..length };
-        let masked: String =
-            text.chars().enumerate().map(|(at, c)| if shows.contains(&at) { mark } else { c }).collect();
-        Ok(Some(masked.into()))
+        let hidden = if left.saturating_add(right) < length { left..length - right } else { 0..length };
+        out.extend(text.chars().enumerate().map(|(at, c)| if hidden.contains(&at) { mark } else { c }));
     })
 }
 
@@ -54,8 +63,8 @@ fn mask_hash(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, Stri
     let key = key.filter(|k| !k.is_empty()).ok_or("the key must be a text constant that is not empty")?;
     let hmac = Hmac::new(key.as_bytes());
     let value = as_text(arguments.swap_remove(0), context.zone)?;
-    text_rows("MASK_HASH", &[value], LogicalType::Varchar { length: 64 }, move |row| {
-        Ok(Some(hex(&hmac.sign(row.bytes(0))).into()))
+    written_rows("MASK_HASH", &[value], LogicalType::Varchar { length: 64 }, move |row, out| {
+        write_hex(&hmac.sign(row.bytes(0)), out);
     })
 }
 
@@ -78,9 +87,9 @@ impl Hmac {
         Self { inner: keyed(0x36), outer: keyed(0x5c) }
     }
 
-    fn sign(&self, message: &[u8]) -> Vec<u8> {
+    fn sign(&self, message: &[u8]) -> [u8; 32] {
         let inner = self.inner.clone().chain_update(message).finalize();
-        self.outer.clone().chain_update(inner).finalize().to_vec()
+        self.outer.clone().chain_update(inner).finalize().into()
     }
 }
 
@@ -102,7 +111,9 @@ mod tests {
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
             ),
         ] {
-            assert_eq!(hex(&Hmac::new(key).sign(message)), expect);
+            let mut signed = String::new();
+            write_hex(&Hmac::new(key).sign(message), &mut signed);
+            assert_eq!(signed, expect);
         }
     }
 }

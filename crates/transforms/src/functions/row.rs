@@ -117,6 +117,34 @@ pub(super) fn binary_rows(
     call(name, arguments, LogicalType::Bytes, Volatility::Pure, kernel)
 }
 
+/// A function that writes its text into a buffer, which is one for all rows.
+pub(super) fn written_rows(
+    name: &str,
+    arguments: &[Typed],
+    ty: LogicalType,
+    write: impl for<'a> Fn(Row<'a>, &mut String) + Send + Sync + 'static,
+) -> Result<Typed, String> {
+    let kernel: Kernel = Arc::new(move |arguments, rows| {
+        let mut out = StringBuilder::with_capacity(rows, rows * 16);
+        let (mut text, mut bytes) = (String::new(), 0_usize);
+        for row in 0..rows {
+            let Some(row) = Row::of(arguments, row) else {
+                out.append_null();
+                continue;
+            };
+            text.clear();
+            write(row, &mut text);
+            bytes += text.len();
+            if i32::try_from(bytes).is_err() {
+                return Err(refuse("the resulting text is too long"));
+            }
+            out.append_value(&text);
+        }
+        Ok(Arc::new(out.finish()) as ArrayRef)
+    });
+    call(name, arguments, ty, Volatility::Pure, kernel)
+}
+
 /// A function with a whole number as its result.
 pub(super) fn integer_rows(
     name: &str,

@@ -1,6 +1,6 @@
 //! Owns functions on text. Positions and lengths are in characters and begin at 1.
 
-use std::{borrow::Cow, fmt::Write, sync::Arc};
+use std::{fmt::Write, sync::Arc};
 
 use arrow_array::{ArrayRef, builder::StringBuilder, cast::AsArray};
 use arrow_schema::ArrowError;
@@ -8,7 +8,7 @@ use canalis_types::LogicalType;
 
 use super::{
     Function, MANY,
-    row::{LONGEST, Row, boolean_rows, count, integer_rows, text_rows, whole},
+    row::{LONGEST, Row, boolean_rows, count, integer_rows, text_rows, whole, written_rows},
 };
 use crate::{
     call::{Kernel, Volatility, refuse},
@@ -21,13 +21,11 @@ use crate::{
 };
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("UPPER", 1, 1, |c, a| map("UPPER", c, a, |s| s.to_uppercase().into())),
-    Function::new("LOWER", 1, 1, |c, a| map("LOWER", c, a, |s| s.to_lowercase().into())),
-    Function::new("UCASE", 1, 1, |c, a| map("UPPER", c, a, |s| s.to_uppercase().into())),
-    Function::new("LCASE", 1, 1, |c, a| map("LOWER", c, a, |s| s.to_lowercase().into())),
-    Function::new("REVERSE", 1, 1, |c, a| {
-        map("REVERSE", c, a, |s| s.chars().rev().collect::<String>().into())
-    }),
+    Function::new("UPPER", 1, 1, |c, a| map("UPPER", c, a, upper)),
+    Function::new("LOWER", 1, 1, |c, a| map("LOWER", c, a, lower)),
+    Function::new("UCASE", 1, 1, |c, a| map("UPPER", c, a, upper)),
+    Function::new("LCASE", 1, 1, |c, a| map("LOWER", c, a, lower)),
+    Function::new("REVERSE", 1, 1, |c, a| map("REVERSE", c, a, |s, out| out.extend(s.chars().rev()))),
     Function::new("TRIM", 1, 2, |c, a| trim("TRIM", c, a, |s, set| s.trim_matches(set))),
     Function::new("BTRIM", 1, 2, |c, a| trim("BTRIM", c, a, |s, set| s.trim_matches(set))),
     Function::new("LTRIM", 1, 2, |c, a| trim("LTRIM", c, a, |s, set| s.trim_start_matches(set))),
@@ -79,10 +77,29 @@ fn map(
     name: &str,
     context: &Context,
     arguments: Vec<Typed>,
-    change: fn(&str) -> Cow<'_, str>,
+    change: fn(&str, &mut String),
 ) -> Result<Typed, String> {
     let arguments = typed(context, arguments, 1)?;
-    text_rows(name, &arguments, LogicalType::Text, move |row| Ok(Some(change(row.text(0)))))
+    written_rows(name, &arguments, LogicalType::Text, move |row, out| change(row.text(0), out))
+}
+
+fn upper(text: &str, out: &mut String) {
+    if text.is_ascii() {
+        out.push_str(text);
+        out.make_ascii_uppercase();
+    } else {
+        out.push_str(&text.to_uppercase());
+    }
+}
+
+fn lower(text: &str, out: &mut String) {
+    if text.is_ascii() {
+        out.push_str(text);
+        out.make_ascii_lowercase();
+    } else {
+        // As a whole: what a final sigma becomes depends on its place.
+        out.push_str(&text.to_lowercase());
+    }
 }
 
 fn test(
@@ -115,12 +132,10 @@ fn trim(
 fn concat(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
     let count = arguments.len();
     let arguments = typed(context, arguments, count)?;
-    text_rows("CONCAT", &arguments, LogicalType::Text, |row| {
-        let mut out = String::new();
+    written_rows("CONCAT", &arguments, LogicalType::Text, |row, out| {
         for index in 0..row.len() {
             out.push_str(row.text(index));
         }
-        Ok(Some(out.into()))
     })
 }
 
@@ -132,8 +147,8 @@ fn concat_ws(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> 
         let Some((separators, parts)) = arguments.split_first() else {
             return Err(refuse("CONCAT_WS needs a separator"));
         };
-        let mut out = StringBuilder::new();
-        let mut bytes: usize = 0;
+        let mut out = StringBuilder::with_capacity(rows, rows * 16);
+        let (mut text, mut bytes) = (String::new(), 0_usize);
         for row in 0..rows {
             if separators.is_null(row) {
                 out.append_null();
@@ -141,7 +156,7 @@ fn concat_ws(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> 
             }
             let separator = separators.array.as_string::<i32>().value(separators.at(row));
             let mut is_first = true;
-            let mut text = String::new();
+            text.clear();
             for part in parts.iter().filter(|p| !p.is_null(row)) {
                 if !std::mem::take(&mut is_first) {
                     text.push_str(separator);
@@ -152,7 +167,7 @@ fn concat_ws(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> 
             if i32::try_from(bytes).is_err() {
                 return Err(refuse("the resulting text is too long"));
             }
-            out.append_value(text);
+            out.append_value(&text);
         }
         Ok(Arc::new(out.finish()) as ArrayRef)
     });

@@ -188,6 +188,39 @@ fn metadata_columns_tell_table_kind_and_time() {
 }
 
 #[test]
+fn filters_choose_kinds_of_changes() {
+    let columns = [("id", INT)];
+    let rows = ["+I 1", "-U 1", "+U 2", "-D 2"];
+    for (filter, expect) in [
+        ("__op__ = 'INSERT'", vec!["+I 1", "filtered 2"]),
+        ("__op__ <> 'DELETE'", vec!["+I 1", "-U 1", "+U 2", "filtered 1"]),
+        // Of updates only the row after is of this kind: it becomes an insert.
+        ("__data_event_type__ IN ('+I', '+U')", vec!["+I 1", "+I 2", "filtered 1"]),
+        // Deletes of some rows only.
+        ("__op__ <> 'DELETE' OR id > 2", vec!["+I 1", "-U 1", "+U 2", "filtered 1"]),
+    ] {
+        check(&columns, "*", filter, &rows, &expect);
+    }
+    check(
+        &columns,
+        "id, __op__ AS op",
+        "id = 1",
+        &rows,
+        // The update leaves the set of the filter: it is a delete.
+        &["+I 1|INSERT", "-D 1|DELETE", "filtered 1"],
+    );
+    // It is no reserved name: a column of the source, or of the projection, comes first.
+    check(
+        &columns,
+        "id, __data_event_type__ AS __op__",
+        "__op__ = '+I'",
+        &["+I 1", "-D 2"],
+        &["+I 1|+I", "filtered 1"],
+    );
+    check(&[("__op__", INT)], "__op__ + 1 AS x", "", &["+I 1"], &["+I 2"]);
+}
+
+#[test]
 fn soft_delete_keeps_the_row_before() {
     let schema = table(&[("id", INT), ("v", INT)]);
     let mut soft = rule("*, __data_event_type__ AS op", "v > 10");

@@ -21,6 +21,9 @@ fn text_functions_count_characters() {
             ("UPPER(s)", "STRASSE 上海 STRING"),
             ("lower(s)", "straße 上海 STRING"),
             ("Reverse(s)", "海上 eßartS STRING"),
+            ("UPPER('ab1')", "AB1 STRING"),
+            ("LOWER('AB1')", "ab1 STRING"),
+            ("LOWER('ΑΣ')", "ας STRING"),
             ("UPPER(n)", "NULL STRING"),
             ("s || '-' || id", "Straße 上海-42 STRING"),
             ("s || n", "NULL STRING"),
@@ -136,6 +139,8 @@ fn masks_hide_and_keep_joins() {
                 "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843 VARCHAR(64)",
             ),
             ("MASK_HASH(n, 'key')", "NULL VARCHAR(64)"),
+            ("MASK_NULL(id)", "NULL INT"),
+            ("MASK_NULL(phone)", "NULL STRING"),
         ],
     );
     check_refused(
@@ -145,6 +150,7 @@ fn masks_hide_and_keep_joins() {
             ("MASK_HASH(s, '') AS x", "not empty"),
             ("MASK(s, 1, 1, 'ab') AS x", "exactly one character"),
             ("MASK(s, s) AS x", "is a whole number"),
+            ("MASK_NULL(NULL) AS x", "another value with a type"),
         ],
     );
 }
