@@ -58,6 +58,38 @@ impl<'a> Cells<'a> {
     pub(crate) fn is_null(&self, row: usize) -> bool {
         self.nulls.is_some_and(|n| n.is_null(row))
     }
+
+    /// Whether two rows hold the same value, NULL like NULL and floats bit by bit.
+    pub(crate) fn is_same(&self, one: usize, other: usize) -> bool {
+        if self.is_null(one) || self.is_null(other) {
+            return self.is_null(one) == self.is_null(other);
+        }
+        macro_rules! eq {
+            ($a:expr) => {
+                $a.value(one) == $a.value(other)
+            };
+        }
+        match &self.values {
+            Values::Boolean(a) => eq!(a),
+            Values::Int8(a) => eq!(a),
+            Values::Int16(a) => eq!(a),
+            Values::Int32(a) => eq!(a),
+            Values::Int64(a) => eq!(a),
+            Values::UInt8(a) => eq!(a),
+            Values::UInt16(a) => eq!(a),
+            Values::UInt32(a) => eq!(a),
+            Values::UInt64(a) => eq!(a),
+            Values::Float32(a) => a.value(one).to_bits() == a.value(other).to_bits(),
+            Values::Float64(a) => a.value(one).to_bits() == a.value(other).to_bits(),
+            Values::Decimal128(a, _) => eq!(a),
+            Values::Decimal256(a, _) => eq!(a),
+            Values::Date(a) => eq!(a),
+            Values::Time(a, _) => eq!(a),
+            Values::Timestamp(a, _) | Values::Instant(a, _) => eq!(a),
+            Values::Text(a) | Values::Json(a) => eq!(a),
+            Values::Binary(a) => eq!(a),
+        }
+    }
 }
 
 fn values<'a>(array: &'a ArrayRef, ty: &LogicalType) -> Option<Values<'a>> {

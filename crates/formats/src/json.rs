@@ -14,7 +14,7 @@ pub(crate) mod string;
 pub use decoder::{JsonDecoder, JsonDecoderOptions, UnknownMembers};
 pub(crate) use encoder::open_columns;
 pub use encoder::{DecimalForm, JsonEncoder, JsonEncoderOptions, write_row};
-pub(crate) use object::{ObjectDecoder, ObjectError, Strangers, TextColumns};
+pub(crate) use object::{ObjectDecoder, ObjectError, Strangers, TextColumns, whole};
 
 /// Whether the bytes are one JSON value and blanks around it, in UTF-8, with at most 128 levels.
 pub fn is_valid(text: &[u8]) -> bool {

@@ -10,6 +10,7 @@ pub mod csv;
 mod decode;
 mod encode;
 pub mod json;
+pub mod maxwell;
 pub mod message;
 pub mod rows;
 mod text;

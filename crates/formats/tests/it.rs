@@ -11,6 +11,10 @@ mod every_type;
 mod foreign_bytes;
 #[path = "it/json_cases.rs"]
 mod json_cases;
+#[path = "it/maxwell_cases.rs"]
+mod maxwell_cases;
+#[path = "it/maxwell_vectors.rs"]
+mod maxwell_vectors;
 #[path = "it/message_support.rs"]
 mod message_support;
 #[path = "it/round_trip.rs"]

@@ -272,7 +272,7 @@ fn append(
 }
 
 /// A whole number out of a JSON number, which may be written as `1.0` or `1e3`.
-fn whole(number: &[u8]) -> Result<Cow<'_, [u8]>, ValueError> {
+pub(crate) fn whole(number: &[u8]) -> Result<Cow<'_, [u8]>, ValueError> {
     let mut number = expand_exponent(number)?;
     if let Some(point) = memchr::memchr(b'.', &number) {
         if number[point + 1..].iter().any(|b| *b != b'0') {

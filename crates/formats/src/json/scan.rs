@@ -19,6 +19,17 @@ pub(crate) enum Value<'a> {
     Container(&'a [u8]),
 }
 
+impl Value<'_> {
+    /// Bytes in the input, about.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Value::Null | Value::Boolean(_) => 4,
+            Value::Number(raw) | Value::Container(raw) => raw.len(),
+            Value::Text(text) => text.raw.len(),
+        }
+    }
+}
+
 /// A string as it stands in the input, without its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Text<'a> {

@@ -2,7 +2,7 @@
 
 /// What must not stand bare in a string: 0 for bytes that may, `u` for control characters without a short form, else the
 /// letter after the backslash.
-pub(super) static ESCAPES: [u8; 256] = escapes();
+pub(crate) static ESCAPES: [u8; 256] = escapes();
 
 const fn escapes() -> [u8; 256] {
     let mut table = [0; 256];
