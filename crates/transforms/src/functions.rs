@@ -121,3 +121,21 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Function> {
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     all().find(|f| f.name.eq_ignore_ascii_case(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_function_is_in_the_reference_and_has_one_meaning() {
+        let page = include_str!("../../../docs/functions.md");
+        let words: HashSet<&str> = page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
+        let missing: Vec<&str> = all().map(|f| f.name).filter(|name| !words.contains(name)).collect();
+        assert!(missing.is_empty(), "not in docs/functions.md: {missing:?}");
+        let mut seen = HashSet::new();
+        let twice: Vec<&str> = all().map(|f| f.name).filter(|name| !seen.insert(*name)).collect();
+        assert!(twice.is_empty(), "defined twice: {twice:?}");
+    }
+}
