@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The structure of a target that several tables share. The first table gives key, partition keys, indexes, options and
-/// comment; columns are matched by their exact names, new ones follow in the order of the tables. A column that a table
+/// comment; columns are matched by their exact names, new ones follow in the order of the tables. A column that some table
 /// lacks allows NULL.
 ///
 /// # Errors

@@ -49,6 +49,8 @@ fn shards_with_missing_columns_and_narrower_types_are_merged() {
         "id BIGINT NOT NULL, v VARCHAR(9), amt DECIMAL(12, 4), day TIMESTAMP(0), note STRING"
     );
     assert_eq!(output.primary_key, ["id"]);
+    let turned = transforms().plan_all(&[two.clone(), one.clone()]).unwrap();
+    assert_eq!(turned[0].outputs()[0], *output);
     assert!(Arc::ptr_eq(output, &planned[1].outputs()[0]));
     assert_eq!(
         rows(
@@ -144,6 +146,22 @@ fn a_change_of_one_shard_reaches_the_target_once() {
     assert_eq!(error.code(), Code::SchemaChangeRefused);
     assert!(error.message().contains("`age` of dw.orders"), "{error}");
 
+    // A table that lacks a column which forbids NULL at the target.
+    let strict = |name: &str, extra: bool| {
+        let mut schema = (*shard(name, &[("id", INT)])).clone();
+        if extra {
+            schema.columns.push(Column::new("must", INT, false));
+        }
+        Arc::new(schema)
+    };
+    let both = transforms.plan_all(&[strict("t1", true), strict("t2", true)]).unwrap();
+    let error = transforms.replan(&both.iter().collect::<Vec<_>>(), &strict("t0", false)).err().unwrap();
+    assert!(error.message().contains("`must` of dw.orders"), "{error}");
+    assert!(error.message().ends_with("would have to allow NULL"), "{error}");
+
+    // New columns go behind those that the target has, wherever their table stands.
+    let early = transforms.replan(&current, &shard("t0", &[("a", INT), ("id", INT)])).unwrap();
+    assert_eq!(shape(&early.targets[0].1), "id INT NOT NULL, age INT, a INT");
     let third = transforms.replan(&current, &shard("t3", &[("id", INT), ("x", TEXT)])).unwrap();
     assert_eq!(shape(&third.targets[0].1), "id INT NOT NULL, age INT, x STRING");
     let fresh = transforms.replan(&current, &shard("u", &[("id", INT)])).unwrap();
