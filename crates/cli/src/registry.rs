@@ -7,6 +7,7 @@ pub fn registry() -> Registry {
     let mut registry = Registry::new();
     canalis_datagen::register(&mut registry);
     canalis_files::register(&mut registry);
+    canalis_kafka::register(&mut registry);
     canalis_mysql::register(&mut registry);
     canalis_postgres::register(&mut registry);
     canalis_print::register(&mut registry);

@@ -6,6 +6,7 @@ mod it {
     mod conformance;
     mod crash;
     mod handover;
+    mod kafka;
     mod keys;
     mod load;
     mod positions;

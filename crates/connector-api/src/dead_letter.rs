@@ -1,9 +1,10 @@
 //! Owns dead letters: rows that cannot be handled, with everything needed to find and replay them.
 
 use async_trait::async_trait;
+use canalis_batch::{ChangeBatch, cell_to_json, row_to_json};
 use canalis_types::{Code, Position, Result, RowKind, TableId};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A row that was refused.
 #[derive(Debug, Clone, Serialize)]
@@ -23,6 +24,27 @@ pub struct DeadLetter {
     pub reason: String,
     /// Place in the source, as exactly as it is known.
     pub position: Option<Position>,
+}
+
+impl DeadLetter {
+    /// The letter of a row that a sink refuses.
+    pub fn refused(batch: &ChangeBatch, row: usize, reason: impl Into<String>) -> Self {
+        let schema = batch.schema();
+        let cell = |index: usize| {
+            let column = &schema.columns[index];
+            (column.name.clone(), cell_to_json(batch.rows().column(index), &column.ty, row))
+        };
+        let key: Map<String, Value> = schema.key_indexes().into_iter().map(cell).collect();
+        Self {
+            table: schema.id.clone(),
+            kind: batch.kinds()[row],
+            key: if key.is_empty() { Value::Null } else { Value::Object(key) },
+            payload: row_to_json(batch.rows(), schema, row),
+            code: Code::RowRefused,
+            reason: reason.into(),
+            position: None,
+        }
+    }
 }
 
 fn code_text<S: serde::Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {

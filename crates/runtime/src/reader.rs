@@ -305,15 +305,19 @@ impl ReaderTask {
             )
         };
         let next = Arc::new(self.transforms.plan(&change.after)?);
-        let Some(current) = self.tables.get(&table) else {
-            return Err(Error::internal(format!("schema change of table {table}, which was not announced")));
-        };
-        let changed: Vec<(Option<Arc<TableSchema>>, Arc<TableSchema>)> = match change.kind {
-            SchemaChangeKind::CreateTable => {
-                next.outputs().iter().map(|after| (None, after.clone())).collect()
-            }
-            _ => current.evolve(&next).into_iter().map(|(before, after)| (Some(before), after)).collect(),
-        };
+        let changed: Vec<(Option<Arc<TableSchema>>, Arc<TableSchema>)> =
+            match (&change.kind, self.tables.get(&table)) {
+                (SchemaChangeKind::CreateTable, _) => {
+                    next.outputs().iter().map(|after| (None, after.clone())).collect()
+                }
+                (_, Some(current)) => {
+                    current.evolve(&next).into_iter().map(|(before, after)| (Some(before), after)).collect()
+                }
+                (_, None) => {
+                    let what = format!("schema change of table {table}, which was not announced");
+                    return Err(Error::internal(what));
+                }
+            };
         if !self.schema_rules.evolve {
             return Err(refuse("`schema.change.behavior` is `exception`"));
         }
@@ -343,6 +347,7 @@ impl ReaderTask {
                 self.send(link, ToWriter::Schema(after.clone())).await?;
             }
         }
+        self.progress.table(&table, |t| t.phase = Phase::Stream);
         self.tables.insert(table, next);
         Ok(())
     }

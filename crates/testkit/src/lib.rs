@@ -10,6 +10,7 @@
 mod digest;
 mod guard;
 mod install;
+mod kafka;
 mod mysql_family;
 mod owned;
 mod postgres;
@@ -20,5 +21,8 @@ mod wait;
 pub use digest::{Digest, table_digest, table_digest_of};
 pub use owned::OwnedServer;
 pub use server::{Server, ServerKind};
-pub use shared::{mariadb, mysql, postgres, services_required, start_mariadb, start_mysql, start_postgres};
+pub use shared::{
+    kafka, mariadb, mysql, postgres, services_required, start_kafka, start_mariadb, start_mysql,
+    start_postgres,
+};
 pub use wait::{free_port, wait_until};

@@ -12,7 +12,7 @@ use crate::guard::{Guard, Order};
 use crate::install::{self, copy_tree};
 use crate::server::{Server, ServerKind};
 use crate::wait::{Attempt, free_port, poll_until};
-use crate::{mysql_family, postgres};
+use crate::{kafka, mysql_family, postgres};
 
 /// How long a server may take to accept connections; generous, for small and busy machines.
 const READY_DEADLINE: Duration = Duration::from_secs(120);
@@ -45,6 +45,7 @@ impl OwnedServer {
             ServerKind::MariaDb => mysql_family::mariadb_template()?,
             ServerKind::MySql => mysql_family::mysql_template()?,
             ServerKind::Postgres => postgres::template()?,
+            ServerKind::Kafka => kafka::template()?,
         };
         let place = fresh_place(kind)?;
         copy_tree(&template, &place.directory.join("data"))?;
@@ -129,6 +130,7 @@ impl OwnedServer {
             }
             // Orderly enough to give shared memory back, quick enough not to wait for clients.
             ServerKind::Postgres => (postgres::command(&self.place, &self.server, &self.extra_args)?, "QUIT"),
+            ServerKind::Kafka => (kafka::command(&self.place, &self.server, &self.extra_args)?, "KILL"),
         };
         let server = self.server.clone();
         let spawn = || Guard::spawn(&argv, &self.place.directory, final_signal, &server.log);
@@ -191,7 +193,7 @@ pub(crate) fn fresh_place(kind: ServerKind) -> Result<Place, String> {
             directory: install::mysql_root()?.join("var/canalis").join(&name),
             inside: PathBuf::from("/var/canalis").join(&name),
         },
-        ServerKind::MariaDb | ServerKind::Postgres => {
+        ServerKind::MariaDb | ServerKind::Postgres | ServerKind::Kafka => {
             let directory = std::env::temp_dir().join(&name);
             Place { inside: directory.clone(), directory }
         }
@@ -217,6 +219,11 @@ fn greet(server: &Server) -> Result<(), String> {
                 .write_all(&postgres::startup_message(&server.username))
                 .map_err(|error| format!("greeting {server}: {error}"))?;
             |bytes| bytes[0] == b'R'
+        }
+        // The client speaks first; the answer begins with its length and the request's correlation id.
+        ServerKind::Kafka => {
+            stream.write_all(&kafka::greeting()).map_err(|error| format!("greeting {server}: {error}"))?;
+            |bytes| bytes[0] == 0 && bytes[4] == 0
         }
     };
     let mut answer = [0_u8; 5];

@@ -17,6 +17,8 @@ pub enum ServerKind {
     MySql,
     /// PostgreSQL of the machine's own Debian release.
     Postgres,
+    /// Apache Kafka 4, a single node.
+    Kafka,
 }
 
 impl ServerKind {
@@ -26,6 +28,7 @@ impl ServerKind {
             ServerKind::MariaDb => "mariadb",
             ServerKind::MySql => "mysql",
             ServerKind::Postgres => "postgres",
+            ServerKind::Kafka => "kafka",
         }
     }
 }
@@ -64,7 +67,11 @@ impl Server {
 
     /// Like [`Server::mysql`], for tests in which the server may be away.
     pub async fn try_mysql(&self) -> Result<Conn, mysql_async::Error> {
-        assert_ne!(self.kind, ServerKind::Postgres, "a MySQL connection to PostgreSQL was asked for");
+        assert!(
+            matches!(self.kind, ServerKind::MariaDb | ServerKind::MySql),
+            "a MySQL connection to {} was asked for",
+            self.kind
+        );
         let options = OptsBuilder::default()
             .ip_or_hostname("127.0.0.1")
             .tcp_port(self.port)
@@ -121,6 +128,7 @@ impl Server {
                 let statement = format!("CREATE DATABASE \"{name}\"");
                 client.batch_execute(&statement).await.expect("the account may create databases");
             }
+            ServerKind::Kafka => panic!("Kafka has no databases"),
         }
         name
     }

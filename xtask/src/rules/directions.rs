@@ -10,6 +10,7 @@ const ORDER: &[&str] = &[
     "connector-api",
     "formats",
     "transforms",
+    "messages",
     "connectors/",
     "plan",
     "engine",

@@ -163,10 +163,9 @@ impl<'a> Master<'a> {
                         format!("changing table {} at the sink took longer than {limit:?}", change.after.id),
                     )
                 })??;
-                for output in &mut self.outputs {
-                    if output.id == change.after.id {
-                        *output = change.after.clone();
-                    }
+                match self.outputs.iter_mut().find(|output| output.id == change.after.id) {
+                    Some(output) => *output = change.after.clone(),
+                    None => self.outputs.push(change.after.clone()),
                 }
                 // The reader may have failed meanwhile; then its failure follows.
                 let _ = done.send(());

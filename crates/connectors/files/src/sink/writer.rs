@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use async_trait::async_trait;
-use canalis_batch::{ChangeBatch, cell_to_json, row_to_json};
+use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
     CommitPoint, CommitReport, DeadLetter, DeadLetterQueue, SinkWriter, SplitBegin, SplitMode, WriterContext,
 };
 use canalis_formats::{ChangeColumn, RowEncoder};
-use canalis_types::{Code, Result, RowKind, TableId};
-use serde_json::{Map, Value};
+use canalis_types::{Result, RowKind, TableId};
+use serde_json::Value;
 
 use super::{
     rolling::{Due, RollingFiles},
@@ -170,7 +170,7 @@ impl Core {
                 encoder.refusal(batch, counted)
             };
             match refusal {
-                Some(reason) => letters.push(letter(batch, counted, reason)),
+                Some(reason) => letters.push(DeadLetter::refused(batch, counted, reason)),
                 None => {
                     let first = if self.options.update_before { row } else { counted };
                     rows.extend(first..=counted);
@@ -192,26 +192,4 @@ fn chunk_rows(batch: &ChangeBatch) -> usize {
     let rows = batch.num_rows() as u64;
     let fitting = rows * CHUNK_BYTES / batch.num_bytes().max(1);
     usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, CHUNK_ROWS)
-}
-
-fn letter(batch: &ChangeBatch, row: usize, reason: String) -> DeadLetter {
-    let schema = batch.schema();
-    let key = if schema.has_key() {
-        let cell = |index: usize| {
-            let column = &schema.columns[index];
-            (column.name.clone(), cell_to_json(batch.rows().column(index), &column.ty, row))
-        };
-        Value::Object(schema.key_indexes().into_iter().map(cell).collect::<Map<_, _>>())
-    } else {
-        Value::Null
-    };
-    DeadLetter {
-        table: schema.id.clone(),
-        kind: batch.kinds()[row],
-        key,
-        payload: row_to_json(batch.rows(), schema, row),
-        code: Code::RowRefused,
-        reason,
-        position: None,
-    }
 }

@@ -1,10 +1,8 @@
 //! Owns storing rows by strict statements, and finding the rows of a failed statement that cannot be held: they
 //! become dead letters, the others land.
 
-use canalis_batch::{RowRef, row_to_json};
+use canalis_batch::RowRef;
 use canalis_connector_api::DeadLetter;
-use canalis_types::Code;
-use serde_json::{Map, Value};
 
 use super::{
     failure::{Failure, Refusal},
@@ -222,25 +220,5 @@ fn key_text(rows: Rows<'_>, row: RowRef) -> String {
 
 /// A dead letter for a row.
 pub(super) fn letter(rows: Rows<'_>, row: RowRef, reason: String) -> DeadLetter {
-    let batch = &rows.batches[row.batch as usize];
-    let index = row.row as usize;
-    let schema = batch.schema();
-    let payload = row_to_json(batch.rows(), schema, index);
-    let key = if schema.has_key() {
-        let names = schema.primary_key.iter();
-        let pairs: Map<String, Value> =
-            names.map(|name| (name.clone(), payload.get(name).cloned().unwrap_or(Value::Null))).collect();
-        Value::Object(pairs)
-    } else {
-        Value::Null
-    };
-    DeadLetter {
-        table: schema.id.clone(),
-        kind: batch.kinds()[index],
-        key,
-        payload,
-        code: Code::RowRefused,
-        reason,
-        position: None,
-    }
+    DeadLetter::refused(&rows.batches[row.batch as usize], row.row as usize, reason)
 }

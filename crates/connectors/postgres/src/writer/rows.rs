@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use canalis_batch::{ChangeBatch, RowRef, cell_to_json, row_to_json};
+use canalis_batch::{ChangeBatch, RowRef};
 use canalis_connector_api::DeadLetter;
 use canalis_types::{Code, Error, Position, Result, RowKind};
-use serde_json::Value;
 
 use crate::{
     encode::{Refusal, RowEncoder, Style},
@@ -85,21 +84,7 @@ impl<'a> RowSet<'a> {
     pub fn letter(&self, at: RowRef, reason: String, position: Option<&Position>) -> DeadLetter {
         let (batch, row) = place(at);
         let batch = &self.batches[batch];
-        let schema = batch.schema();
-        let mut key = serde_json::Map::new();
-        for index in schema.key_indexes() {
-            let column = &schema.columns[index];
-            key.insert(column.name.clone(), cell_to_json(batch.rows().column(index), &column.ty, row));
-        }
-        DeadLetter {
-            table: schema.id.clone(),
-            kind: batch.kinds()[row],
-            key: if key.is_empty() { Value::Null } else { Value::Object(key) },
-            payload: row_to_json(batch.rows(), schema, row),
-            code: Code::RowRefused,
-            reason,
-            position: position.cloned(),
-        }
+        DeadLetter { position: position.cloned(), ..DeadLetter::refused(batch, row, reason) }
     }
 }
 

@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use canalis_batch::{
-    ChangeBatch, FoldedImages, KeyEncoder, RowRef, cell_to_json, fold, fold_images, row_to_json,
+    ChangeBatch, FoldedImages, KeyEncoder, RowRef, fold, fold_images,
 };
 use canalis_connector_api::DeadLetter;
-use canalis_types::{Code, Error, Position, Result, RowKind};
+use canalis_types::{Error, Position, Result, RowKind};
 use rusqlite::{
     CachedStatement, Connection, Row,
     types::{ToSqlOutput, Value, ValueRef},
@@ -330,21 +330,7 @@ impl Session<'_> {
 
     fn letter(&self, at: RowRef, reason: String) -> DeadLetter {
         let (batch, row) = self.place(at);
-        let schema = batch.schema();
-        let mut key = serde_json::Map::new();
-        for index in schema.key_indexes() {
-            let column = &schema.columns[index];
-            key.insert(column.name.clone(), cell_to_json(batch.rows().column(index), &column.ty, row));
-        }
-        DeadLetter {
-            table: schema.id.clone(),
-            kind: batch.kinds()[row],
-            key: if key.is_empty() { serde_json::Value::Null } else { serde_json::Value::Object(key) },
-            payload: row_to_json(batch.rows(), schema, row),
-            code: Code::RowRefused,
-            reason,
-            position: self.position.cloned(),
-        }
+        DeadLetter { position: self.position.cloned(), ..DeadLetter::refused(batch, row, reason) }
     }
 }
 

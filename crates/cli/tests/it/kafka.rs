@@ -1,0 +1,5 @@
+//! Kafka as source and sink, on a real broker.
+
+mod cases;
+mod client;
+mod paths;

@@ -1,0 +1,134 @@
+//! Owns the formats of messages by option: one table of options for all brokers, decoders and encoders made from it.
+
+mod options;
+mod tables;
+
+use std::sync::Arc;
+
+use canalis_formats::{
+    canal::{CanalDecoder, CanalDecoderOptions, CanalEncoder, CanalEncoderOptions, KeyChanges},
+    debezium::{DebeziumDecoder, DebeziumDecoderOptions, DebeziumEncoder, DebeziumEncoderOptions},
+    maxwell::{MaxwellDecoder, MaxwellDecoderOptions, MaxwellEncoder, MaxwellEncoderOptions},
+    message::{MessageDecoder, MessageEncoder, StructureChange},
+    rows::{RawForm, RawKey, RowsDecoder, RowsEncoder, RowsKind, RowsOptions, raw_table},
+};
+use canalis_types::{Code, Error, Result, SchemaChangeKind, TableId, TableSchema};
+
+pub use options::{FORMAT_OPTIONS, Problem};
+
+/// A format of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageFormat {
+    /// Plain rows as JSON objects.
+    Json,
+    /// Plain rows as CSV records.
+    Csv,
+    /// Any bytes.
+    Raw,
+    /// Flat messages of Canal.
+    CanalJson,
+    /// Envelopes of Debezium.
+    DebeziumJson,
+    /// Messages of Maxwell.
+    MaxwellJson,
+}
+
+impl MessageFormat {
+    /// The kind of rows, for the formats of plain rows.
+    fn rows(self) -> Option<RowsKind> {
+        match self {
+            Self::Json => Some(RowsKind::Json),
+            Self::Csv => Some(RowsKind::Csv),
+            Self::Raw => Some(RowsKind::Raw),
+            Self::CanalJson | Self::DebeziumJson | Self::MaxwellJson => None,
+        }
+    }
+}
+
+/// The formats of a source or sink, as its options say.
+#[derive(Debug, Clone)]
+pub struct Formats {
+    pub(crate) format: MessageFormat,
+    pub(crate) table: Option<TableId>,
+    pub(crate) declared: Vec<Arc<TableSchema>>,
+    pub(crate) rows: RowsOptions,
+    pub(crate) raw: (RawForm, RawKey),
+    pub(crate) canal: (CanalDecoderOptions, CanalEncoderOptions),
+    pub(crate) debezium: (DebeziumDecoderOptions, DebeziumEncoderOptions),
+    pub(crate) maxwell: (MaxwellDecoderOptions, MaxwellEncoderOptions),
+}
+
+impl Formats {
+    /// The tables that were declared.
+    pub fn declared(&self) -> Vec<Arc<TableSchema>> {
+        if self.format == MessageFormat::Raw {
+            return vec![Arc::new(raw_table(self.fallback_table(), self.raw.0, self.raw.1))];
+        }
+        self.declared.clone()
+    }
+
+    /// Whether no message has to be looked at to know the structure.
+    pub fn is_declared(&self) -> bool {
+        self.format == MessageFormat::Raw || !self.declared.is_empty()
+    }
+
+    /// The table of messages that do not say theirs.
+    pub fn fallback_table(&self) -> TableId {
+        self.table.clone().unwrap_or_else(|| TableId::bare("messages"))
+    }
+
+    /// Whether messages say which row they mean.
+    pub fn carries_keys(&self) -> bool {
+        true
+    }
+
+    /// A decoder that knows the declared tables, and those that messages of an earlier run have told.
+    ///
+    /// # Errors
+    /// `CNL-1002` when the declared structure does not go with the format.
+    pub fn decoder(&self, known: Vec<Arc<TableSchema>>) -> Result<Box<dyn MessageDecoder>> {
+        let declared = self.declared();
+        let mut decoder: Box<dyn MessageDecoder> = match (self.format, self.format.rows()) {
+            (_, Some(kind)) => match declared.first() {
+                Some(table) => {
+                    let decoder = RowsDecoder::new(kind, self.rows.clone(), table.clone());
+                    Box::new(decoder.map_err(|why| Error::new(Code::PipelineInvalid, why))?)
+                }
+                None => Box::new(RowsDecoder::inferring(self.rows.clone(), self.table.clone())),
+            },
+            (MessageFormat::DebeziumJson, None) => {
+                Box::new(DebeziumDecoder::new(self.debezium.0.clone(), declared.clone()))
+            }
+            (MessageFormat::MaxwellJson, None) => {
+                Box::new(MaxwellDecoder::new(self.maxwell.0.clone(), declared.clone()))
+            }
+            (_, None) => Box::new(CanalDecoder::new(self.canal.0.clone(), declared.clone())),
+        };
+        for after in known {
+            if !declared.iter().any(|table| *table == after) {
+                decoder.apply(&StructureChange {
+                    kind: SchemaChangeKind::CreateTable,
+                    before: None,
+                    after,
+                    statement: String::new(),
+                    alone: false,
+                });
+            }
+        }
+        Ok(decoder)
+    }
+
+    /// An encoder. With `separate_keys`, rows of one key may go to another partition when the key changes, so a change of the key
+    /// is written as a delete of the old and an insert of the new.
+    pub fn encoder(&self, separate_keys: bool) -> Box<dyn MessageEncoder> {
+        match (self.format, self.format.rows()) {
+            (_, Some(kind)) => Box::new(RowsEncoder::new(kind, self.rows.clone())),
+            (MessageFormat::DebeziumJson, None) => Box::new(DebeziumEncoder::new(self.debezium.1.clone())),
+            (MessageFormat::MaxwellJson, None) => Box::new(MaxwellEncoder::new(self.maxwell.1.clone())),
+            (_, None) => {
+                let key_changes = if separate_keys { KeyChanges::DeleteInsert } else { KeyChanges::Update };
+                Box::new(CanalEncoder::new(CanalEncoderOptions { key_changes, ..self.canal.1.clone() }))
+            }
+        }
+    }
+}
