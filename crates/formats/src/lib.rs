@@ -7,6 +7,7 @@
 mod cells;
 mod column_list;
 pub mod csv;
+pub mod debezium;
 mod decode;
 mod encode;
 pub mod json;

@@ -5,6 +5,18 @@
 
 #[path = "it/csv_cases.rs"]
 mod csv_cases;
+#[path = "it/debezium_changes.rs"]
+mod debezium_changes;
+#[path = "it/debezium_documents.rs"]
+mod debezium_documents;
+#[path = "it/debezium_postgres.rs"]
+mod debezium_postgres;
+#[path = "it/debezium_round_trip.rs"]
+mod debezium_round_trip;
+#[path = "it/debezium_support.rs"]
+mod debezium_support;
+#[path = "it/debezium_vectors.rs"]
+mod debezium_vectors;
 #[path = "it/every_type.rs"]
 mod every_type;
 #[path = "it/foreign_bytes.rs"]
