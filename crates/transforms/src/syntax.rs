@@ -13,7 +13,7 @@ use sqlparser::{
     ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind},
     keywords::Keyword,
     parser::{Parser, ParserError},
-    tokenizer::{Location, Token, Tokenizer},
+    tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
 };
 
 /// Names that every table offers beside its columns.
@@ -65,9 +65,10 @@ fn parse<T>(text: &str, read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserEr
         return Err(Problem::new(start, format!("the expression is longer than {LONGEST} bytes")));
     }
     let dialect = PipelineDialect;
-    let tokens = Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|e| Problem::from_parser(&e.into()))?;
+    objects_for_maps(&mut tokens);
     // Chains of operators become deep trees, which the parser's types take apart by recursion.
     if let Some(token) = tokens.iter().filter(|t| chains(&t.token)).nth(LONGEST_CHAIN) {
         let text = format!("more than {LONGEST_CHAIN} operators; use IN (…) or fewer of them");
@@ -84,6 +85,35 @@ fn parse<T>(text: &str, read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserEr
         return Err(Problem::new(rest.span.start.into(), what));
     }
     Ok(parsed)
+}
+
+/// Makes `MAP[k, v]` the call `JSON_OBJECT(k, v)`, which the parser understands. A column of that name can be meant by
+/// back quotes.
+fn objects_for_maps(tokens: &mut [TokenWithSpan]) {
+    // Open brackets and parentheses; for the bracket of a map also the place of the word.
+    let mut open: Vec<(usize, Option<usize>)> = Vec::new();
+    let mut last: Option<usize> = None;
+    for at in 0..tokens.len() {
+        match &tokens[at].token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => open.push((at, None)),
+            Token::LBracket => open.push((at, last.filter(|&word| is_map(&tokens[word].token)))),
+            Token::RParen => drop(open.pop()),
+            Token::RBracket => {
+                if let Some((start, Some(word))) = open.pop() {
+                    tokens[word].token = Token::make_word("JSON_OBJECT", None);
+                    tokens[start].token = Token::LParen;
+                    tokens[at].token = Token::RParen;
+                }
+            }
+            _ => {}
+        }
+        last = Some(at);
+    }
+}
+
+fn is_map(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("MAP"))
 }
 
 /// Whether a token joins operands into a chain.

@@ -128,6 +128,9 @@ fn json_is_read_and_written_with_every_digit() {
             ("ARRAY[1, 2]", "[1,2] JSON"),
             ("ROW(i, d)", r#"[2,"2024-02-29"] JSON"#),
             ("JSON_OBJECT('k', i, 'j', PARSE_JSON(s))", r#"{"k":2,"j":{"k":1}} JSON"#),
+            ("MAP['k', i, 'l', ARRAY[1, MAP['m', NULL]]]", r#"{"k":2,"l":[1,{"m":null}]} JSON"#),
+            ("map ['k', 7]['k']", "7 STRING"),
+            ("CARDINALITY(MAP['a', 1, 'b', 2])", "2 BIGINT"),
             ("JSON_OBJECT(n, i)", "! a name in an object is NULL"),
             ("CARDINALITY(l)", "4 BIGINT"),
             ("CARDINALITY(j)", "4 BIGINT"),
@@ -149,10 +152,14 @@ fn json_is_read_and_written_with_every_digit() {
             ("n[1]", "NULL STRING"),
         ],
     );
+    // A column of that name is meant by back quotes.
+    check_values(&[("map", TEXT, "[5]")], &[("`map`[1]", "5 STRING"), ("map", "[5] STRING")]);
     check_refused(
         &[("s", TEXT), ("b", Bytes)],
         &[
             ("JSON_VALUE(s, 'a') AS x", "is not a path"),
+            ("MAP['a'] AS x", "come in pairs"),
+            ("MAP['a', 1) AS x", "line 1"),
             ("JSON_OBJECT('a') AS x", "come in pairs"),
             ("JSON_ARRAY(b) AS x", "bytes are not JSON"),
             ("s.a[1] AS x", ""),
