@@ -180,8 +180,14 @@ impl ReaderTask {
                     self.rows(state, batch, streaming).await?;
                 }
                 SourceEvent::Undecodable(letters) => {
-                    safe = false;
-                    self.undecodable(state, letters).await?;
+                    let covered = std::mem::replace(&mut safe, false);
+                    if let Err(stop) = self.undecodable(state, letters).await {
+                        // What came before stays: the job stops at exactly this record.
+                        if covered && streaming {
+                            Self::flush(&self.links).await?;
+                        }
+                        return Err(stop);
+                    }
                 }
                 SourceEvent::Watermark(watermark) => {
                     if let Some(split) = &mut state.split {

@@ -35,7 +35,12 @@ async fn a_topic_of_json_rows_becomes_a_table() {
     let mut canalis = Canalis::start(directory.path(), &pipeline);
     let sums = async |expected: &str| {
         let query = format!("SELECT CONCAT_WS(' ', COUNT(*), SUM(amount)) FROM {database}.rows");
-        maria.mysql().await.query_first(query).await.is_ok_and(|found: Option<String>| found.as_deref() == Some(expected))
+        maria
+            .mysql()
+            .await
+            .query_first(query)
+            .await
+            .is_ok_and(|found: Option<String>| found.as_deref() == Some(expected))
     };
     canalis.until(async || sums("30 450.00").await).await;
     // What comes later arrives too, a change of a row among it.
