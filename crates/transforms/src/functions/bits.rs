@@ -1,4 +1,4 @@
-//! Owns functions on the bits and digits of whole numbers. They work on 64 bits.
+//! Owns functions on the bits, digits and divisors of whole numbers. They work on 64 bits.
 
 use canalis_types::LogicalType;
 
@@ -23,6 +23,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("SHIFTLEFT", 2, 2, |c, a| shift("SHIFTLEFT", c, a, |v, by| v.checked_shl(by).unwrap_or(0))),
     // The sign goes along, as in Java and PostgreSQL.
     Function::new("SHIFTRIGHT", 2, 2, |c, a| shift("SHIFTRIGHT", c, a, |v, by| v >> by.min(63))),
+    Function::new("GCD", 2, 2, gcd),
+    Function::new("LCM", 2, 2, lcm),
     Function::new("BIT_COUNT", 1, 1, |c, a| bits("BIT_COUNT", c, a, |r| r.integer(0).count_ones().into())),
     Function::new("BIN", 1, 1, bin),
     Function::new("CONV", 3, 3, conv),
@@ -54,6 +56,36 @@ fn shift(
             return Err(refuse("the number of places to shift is negative"));
         }
         Ok(Some(of(row.integer(0), u32::try_from(row.integer(1)).unwrap_or(u32::MAX))))
+    })
+}
+
+fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The greatest common divisor; 0 of two zeros.
+fn gcd(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
+    let arguments = integers(context, arguments)?;
+    integer_rows("GCD", &arguments, |row| {
+        let divisor = common_divisor(row.integer(0).unsigned_abs(), row.integer(1).unsigned_abs());
+        i64::try_from(divisor).map(Some).map_err(|_| refuse("number overflow"))
+    })
+}
+
+/// The least common multiple; 0 when an argument is 0.
+fn lcm(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
+    let arguments = integers(context, arguments)?;
+    integer_rows("LCM", &arguments, |row| {
+        let (a, b) = (row.integer(0).unsigned_abs(), row.integer(1).unsigned_abs());
+        let multiple = match common_divisor(a, b) {
+            0 => Some(0),
+            divisor => (a / divisor).checked_mul(b),
+        };
+        let multiple = multiple.and_then(|m| i64::try_from(m).ok());
+        multiple.map(Some).ok_or_else(|| refuse("number overflow"))
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef,
+    builder::PrimitiveBuilder,
     cast::AsArray,
     types::{DurationMicrosecondType, Int64Type},
 };
@@ -46,6 +47,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("TO_DAYS", 1, 1, to_days),
     Function::new("FROM_DAYS", 1, 1, from_days),
     Function::new("MAKEDATE", 2, 2, make_date),
+    Function::new("TIMEDIFF", 2, 2, time_diff),
     Function::new("SEC_TO_TIME", 1, 1, sec_to_time),
     Function::new("TIME_TO_SEC", 1, 1, time_to_sec),
 ];
@@ -188,16 +190,48 @@ fn make_date(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> 
     })
 }
 
+/// MySQL's TIME ends at 838:59:59.
+const LONGEST_TIME: i64 = (838 * 3600 + 59 * 60 + 59) * 1_000_000;
+
+/// The time from the second argument to the first: of two times, or of two dates with times.
+fn time_diff(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
+    let are_times = arguments.iter().all(|a| a.family() == Family::Time);
+    let mut micros = Vec::with_capacity(2);
+    for argument in arguments {
+        micros.push(if are_times { argument } else { day(context, argument)? });
+    }
+    let kernel: Kernel = Arc::new(move |arguments, rows| {
+        let at = |argument: &crate::call::Argument, row: usize| {
+            if are_times {
+                argument.array.as_primitive::<DurationMicrosecondType>().value(argument.at(row))
+            } else {
+                super::time::micros(argument, row)
+            }
+        };
+        let mut out = PrimitiveBuilder::<DurationMicrosecondType>::with_capacity(rows);
+        for row in 0..rows {
+            if arguments.iter().any(|a| a.is_null(row)) {
+                out.append_null();
+                continue;
+            }
+            let difference = at(&arguments[0], row).saturating_sub(at(&arguments[1], row));
+            if difference.saturating_abs() > LONGEST_TIME {
+                return Err(refuse("time is out of range"));
+            }
+            out.append_value(difference);
+        }
+        Ok(Arc::new(out.finish()) as ArrayRef)
+    });
+    call("TIMEDIFF", &micros, LogicalType::Time { precision: 6 }, Volatility::Pure, kernel)
+}
+
 fn sec_to_time(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
     let seconds = as_integer(arguments.swap_remove(0), "the number of seconds", context.zone)?;
     let kernel: Kernel = Arc::new(|arguments, _| {
         let array = arguments[0].array.as_primitive::<Int64Type>();
         let out = array.try_unary::<_, DurationMicrosecondType, ArrowError>(|seconds| {
-            // MySQL's TIME ends at 838:59:59.
-            match seconds.saturating_abs() <= 838 * 3600 + 59 * 60 + 59 {
-                true => Ok(seconds * 1_000_000),
-                false => Err(refuse("time is out of range")),
-            }
+            let micros = seconds.checked_mul(1_000_000).filter(|m| m.saturating_abs() <= LONGEST_TIME);
+            micros.ok_or_else(|| refuse("time is out of range"))
         })?;
         Ok(Arc::new(out) as ArrayRef)
     });

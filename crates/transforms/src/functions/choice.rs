@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, Datum, UInt32Array};
+use arrow_array::{ArrayRef, BooleanArray, Datum, Int32Array, UInt32Array};
 use arrow_schema::ArrowError;
 use arrow_select::{nullif, take::take, zip::zip};
 use canalis_types::LogicalType;
@@ -34,6 +34,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("NULLIFZERO", 1, 1, nullifzero),
     Function::new("ZEROIFNULL", 1, 1, zeroifnull),
     Function::new("ISNULL", 1, 1, isnull),
+    Function::new("NUM_NULLS", 1, MANY, |_, a| nulls("NUM_NULLS", &a, true)),
+    Function::new("NUM_NONNULLS", 1, MANY, |_, a| nulls("NUM_NONNULLS", &a, false)),
     Function::new("GREATEST", 1, MANY, |c, a| extreme("GREATEST", c, a, cmp::gt_eq)),
     Function::new("LEAST", 1, MANY, |c, a| extreme("LEAST", c, a, cmp::lt_eq)),
 ];
@@ -64,6 +66,16 @@ fn isnull(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
     let truth = |value: bool| Typed::constant(ScalarValue::Boolean(Some(value)), LogicalType::Boolean);
     let [value] = <[Typed; 1]>::try_from(arguments).map_err(|_| "one argument is needed")?;
     case(vec![is_not_null(&value)?], vec![truth(false)], Some(truth(true)), context.zone)
+}
+
+/// The number of arguments that are NULL, or are not.
+fn nulls(name: &str, arguments: &[Typed], wanted: bool) -> Result<Typed, String> {
+    let kernel: Kernel = Arc::new(move |arguments, rows| {
+        let count = |row: usize| arguments.iter().filter(|a| a.is_null(row) == wanted).count();
+        let counts = (0..rows).map(|row| i32::try_from(count(row)).unwrap_or(i32::MAX));
+        Ok(Arc::new(Int32Array::from_iter_values(counts)) as ArrayRef)
+    });
+    call(name, arguments, LogicalType::Int32, Volatility::Pure, kernel)
 }
 
 /// The largest or smallest argument; NULL when any of them is NULL.

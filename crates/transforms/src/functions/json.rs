@@ -36,6 +36,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("JSON_ARRAY", 0, MANY, array),
     Function::new("ROW", 1, MANY, array),
     Function::new("JSON_OBJECT", 0, MANY, object),
+    Function::new("STR_TO_MAP", 1, 3, str_to_map),
     Function::new("CARDINALITY", 1, 1, cardinality),
     Function::new("ELEMENT", 1, 1, element),
     Function::new("ARRAY_CONTAINS", 2, 2, contains),
@@ -273,6 +274,30 @@ fn object(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
         }
         out.push('}');
         Ok(())
+    })
+}
+
+/// An object of texts from `name=value,name=value`; both separators may be given. A name without a value has null, the
+/// last of two equal names counts where the first stands.
+fn str_to_map(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
+    let mut arguments: Vec<Typed> =
+        arguments.into_iter().map(|a| as_text(a, context.zone)).collect::<Result<_, _>>()?;
+    for separator in [",", "="].into_iter().skip(arguments.len() - 1) {
+        arguments.push(Typed::text(separator));
+    }
+    text_rows("STR_TO_MAP", &arguments, LogicalType::Json, |row| {
+        let (text, between, within) = (row.text(0), row.text(1), row.text(2));
+        if between.is_empty() || within.is_empty() {
+            return Err(refuse("a separator is empty"));
+        }
+        let mut object = serde_json::Map::new();
+        for pair in text.split(between).filter(|_| !text.is_empty()) {
+            match pair.split_once(within) {
+                Some((name, value)) => object.insert(name.to_owned(), value.into()),
+                None => object.insert(pair.to_owned(), serde_json::Value::Null),
+            };
+        }
+        Ok(Some(serde_json::Value::Object(object).to_string().into()))
     })
 }
 

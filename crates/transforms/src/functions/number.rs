@@ -17,14 +17,14 @@ use canalis_types::LogicalType;
 use datafusion_common::{ScalarValue, arrow::compute::kernels::cmp};
 use datafusion_expr::Operator;
 
-use super::Function;
+use super::{Function, row::written_rows};
 use crate::{
     call::{Kernel, Output, Volatility, refuse},
     cast::validate,
     compile::{
         Context, Typed,
         arithmetic::arithmetic,
-        coerce::{as_number, convert},
+        coerce::{as_number, as_text, convert},
         typed::call,
         types::{Family, decimal, digits},
     },
@@ -41,6 +41,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("TRUNC", 1, 2, |c, a| round_to("TRUNCATE", c, a, Rounding::ToZero)),
     Function::new("MOD", 2, 2, modulo),
     Function::new("SIGN", 1, 1, sign),
+    Function::new("FORMAT", 2, 2, format_number),
 ];
 
 fn modulo(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
@@ -66,6 +67,33 @@ fn abs(_: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
         }
     });
     call("ABS", &[value], ty, Volatility::Pure, kernel)
+}
+
+/// The text of a number with commas between thousands and a constant number of fraction digits.
+fn format_number(context: &Context, arguments: Vec<Typed>) -> Result<Typed, String> {
+    let scale = match arguments[1].value {
+        Some(ScalarValue::Int32(Some(places))) => u8::try_from(places.clamp(0, 30)).unwrap_or(0),
+        _ => return Err("the number of digits must be a whole constant".into()),
+    };
+    let value = as_number(arguments.into_iter().next().ok_or("a number is needed")?, "FORMAT")?;
+    let decimal = convert(value, &LogicalType::Decimal { precision: 76, scale }, Mode::Strict, context.zone)?;
+    let text = as_text(decimal, context.zone)?;
+    written_rows("FORMAT", &[text], LogicalType::Text, |row, out| {
+        let text = row.text(0);
+        let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
+        let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
+        out.push_str(sign);
+        for (at, digit) in whole.chars().enumerate() {
+            if at > 0 && (whole.len() - at).is_multiple_of(3) {
+                out.push(',');
+            }
+            out.push(digit);
+        }
+        if let Some(fraction) = fraction {
+            out.push('.');
+            out.push_str(fraction);
+        }
+    })
 }
 
 /// -1, 0 or 1.

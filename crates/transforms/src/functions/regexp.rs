@@ -7,7 +7,7 @@ use regex::{NoExpand, Regex};
 use super::{
     Function,
     json::write_text,
-    row::{LONGEST, boolean_rows, count, integer_rows, text_rows, whole},
+    row::{LONGEST, boolean_rows, count, integer_rows, text_rows, whole, written_rows},
     text::fits,
 };
 use crate::{
@@ -26,6 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("REGEXP_REPLACE", 3, 3, replace),
     Function::new("REGEXP_EXTRACT", 2, 3, extract),
     Function::new("REGEXP_EXTRACT_ALL", 2, 3, extract_all),
+    Function::new("REGEXP_SPLIT_TO_ARRAY", 2, 2, split),
     Function::new("REGEXP_SUBSTR", 2, 2, substr),
     Function::new("REGEXP_COUNT", 2, 2, count_matches),
     Function::new("REGEXP_INSTR", 2, 2, instr),
@@ -141,6 +142,18 @@ fn extract_all(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, St
         }
         out.push(']');
         Ok(Some(out.into()))
+    })
+}
+
+/// The parts between the matches, as a JSON array.
+fn split(context: &Context, mut arguments: Vec<Typed>) -> Result<Typed, String> {
+    let (regex, text) = prepared(context, &mut arguments)?;
+    written_rows("REGEXP_SPLIT_TO_ARRAY", &[text], LogicalType::Json, move |row, out| {
+        for (index, part) in regex.split(row.text(0)).enumerate() {
+            out.push(if index == 0 { '[' } else { ',' });
+            write_text(part, out);
+        }
+        out.push(']');
     })
 }
 
