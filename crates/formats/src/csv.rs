@@ -1,5 +1,5 @@
-//! Owns CSV: fields parted by one byte, records by line feeds (with or without a carriage return before), fields in quotes
-//! when they hold any of these.
+//! Owns CSV: fields parted by one byte, records by line feeds (with or without a carriage return before) or another byte, fields
+//! in quotes when they hold any of these.
 //!
 //! A field without quotes that is the null literal (empty by default) is NULL; a field in quotes never is. So `""` is the
 //! empty text. A quote inside quotes is doubled, or stands behind the escape byte if there is one; a quote inside a field
@@ -14,7 +14,7 @@ mod split;
 
 pub(crate) use decoder::header_order;
 pub use decoder::{CsvDecoder, Header, read_header};
-pub use dialect::{CsvDialect, parse_byte};
+pub use dialect::{CsvDialect, LineEnd, parse_byte};
 pub use encoder::CsvEncoder;
 pub(crate) use fields::{FieldsDecoder, FieldsError};
 pub(crate) use split::Record;

@@ -121,6 +121,11 @@ impl RowGatherer {
         Self { schema, limits, builder, bad_rows: Vec::new(), failures: Vec::new(), bytes: 0, place }
     }
 
+    /// Records that did not decode and wait to be taken.
+    pub(crate) fn failures(&mut self) -> &mut [DecodeFailure] {
+        &mut self.failures
+    }
+
     pub(crate) fn schema(&self) -> &Arc<TableSchema> {
         &self.schema
     }

@@ -5,6 +5,7 @@
 //! Must not know: connectors, the runtime, IO.
 
 mod cells;
+mod charset;
 mod column_list;
 pub mod csv;
 pub mod debezium;
@@ -16,6 +17,7 @@ pub mod message;
 pub mod rows;
 mod text;
 
+pub use charset::{Charset, CharsetDecoder, read_header_in};
 pub use column_list::parse_columns;
 pub use decode::{BatchLimits, DecodeFailure, DecodedRows, InputEnd, Place, RecordDecoder};
 pub use encode::{ChangeColumn, RowEncoder};

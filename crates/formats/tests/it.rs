@@ -3,6 +3,8 @@
 // Helpers outside of test functions may unwrap too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "it/charset_cases.rs"]
+mod charset_cases;
 #[path = "it/csv_cases.rs"]
 mod csv_cases;
 #[path = "it/debezium_changes.rs"]

@@ -4,7 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use canalis_connector_api::{ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role};
 use canalis_formats::{
-    csv::{CsvDialect, parse_byte},
+    Charset,
+    csv::{CsvDialect, LineEnd, parse_byte},
     json::{DecimalForm, JsonDecoderOptions, UnknownMembers},
     parse_columns,
 };
@@ -30,10 +31,12 @@ pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
         option("schema", OptionType::Text, Role::Source, "Columns, for example `id BIGINT NOT NULL, name VARCHAR(20)`; CSV files with a header may go without, then every column is a STRING"),
         option("primary-keys", OptionType::Text, Role::Source, "Names of the key columns, joined by commas"),
         option("max-record-bytes", OptionType::Bytes, Role::Source, "Size of the largest record; a larger one does not decode").default("64MB"),
+        option("charset", OptionType::Text, Role::Source, "Character set of the files by its name in the WHATWG Encoding Standard, for example `gbk`, `windows-1252` or `utf-16le`").default("utf-8"),
         option("json.unknown-fields", OptionType::Enum(&["refuse", "ignore"]), Role::Source, "What happens to a line with fields that are no columns: it does not decode, or they are left out").default("refuse"),
         option("csv.delimiter", OptionType::Text, Role::Both, "Character between fields; `\\t` is the tabulator, `\\x01` any byte").default(","),
         option("csv.quote", OptionType::Text, Role::Both, "Character around fields").default("\""),
         option("csv.escape", OptionType::Text, Role::Both, "Character before a quote that is data; without it such a quote is doubled"),
+        option("csv.line-end", OptionType::Text, Role::Both, "Character after every record; `\\n` takes a carriage return before it too, `\\r` and `\\x1e` are other bytes").default("\\n"),
         option("csv.header", OptionType::Boolean, Role::Both, "Whether the first record of every file holds the column names").default("true"),
         option("csv.null-literal", OptionType::Text, Role::Both, "Field without quotes that stands for NULL").default(""),
         option("json.decimal", OptionType::Enum(&["string", "number"]), Role::Sink, "How decimals are written; many readers round numbers").default("string"),
@@ -43,7 +46,6 @@ pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
         option("sink.rolling.max-bytes", OptionType::Bytes, Role::Sink, "Size at which a file is complete").default("128MB"),
         option("sink.rolling.max-rows", OptionType::Integer { min: 1, max: i64::MAX }, Role::Sink, "Rows at which a file is complete"),
         option("sink.rolling.interval", OptionType::Duration, Role::Sink, "Age at which a file is complete, looked at when a checkpoint is taken").default("10min"),
-        option("charset", OptionType::Text, Role::Both, "Character set of the files").not_yet("files are UTF-8"),
         option("compression", OptionType::Text, Role::Both, "Compression of the files").not_yet("files are not compressed"),
     ],
     prefixes: &[],
@@ -87,6 +89,8 @@ pub(crate) struct SourceOptions {
     pub primary_key: Vec<String>,
     pub csv: CsvDialect,
     pub json: JsonDecoderOptions,
+    /// `None` is UTF-8.
+    pub charset: Option<Charset>,
 }
 
 /// When a row says what it stands for.
@@ -144,15 +148,25 @@ fn dialect(options: &Options, problems: &mut Problems) -> CsvDialect {
     let delimiter = byte("csv.delimiter", plain.delimiter);
     let quote = byte("csv.quote", plain.quote);
     let escape = options.text("csv.escape").filter(|t| !t.is_empty()).map(|_| byte("csv.escape", b'\\'));
+    let line_end = options.text("csv.line-end").map_or(Ok(LineEnd::LineFeed), line_end);
+    let line_end = problems.take("csv.line-end", line_end, LineEnd::LineFeed);
     let header = problems.take("csv.header", options.boolean("csv.header"), true);
     let null_literal = options.text("csv.null-literal").unwrap_or_default().as_bytes().to_vec();
     // A quote as its own escape is the usual doubling.
     let escape = escape.filter(|e| *e != quote);
-    let dialect = CsvDialect { delimiter, quote, escape, header, null_literal, ..plain };
+    let dialect = CsvDialect { delimiter, quote, escape, line_end, header, null_literal, ..plain };
     if let Err(why) = dialect.validate() {
         problems.note("csv.delimiter", why);
     }
     dialect
+}
+
+fn line_end(text: &str) -> Result<LineEnd, String> {
+    match text {
+        "\\n" | "\n" | "\\r\\n" | "\r\n" => Ok(LineEnd::LineFeed),
+        "\\r" | "\r" => Ok(LineEnd::Byte(b'\r')),
+        other => parse_byte(other).map(LineEnd::Byte),
+    }
 }
 
 fn given_format(options: &Options) -> Option<Format> {
@@ -217,7 +231,9 @@ impl SourceOptions {
             _ => UnknownMembers::Refuse,
         };
         let json = JsonDecoderOptions { unknown, max_record_bytes: most };
-        problems.end(Self { path, format, table, columns, primary_key, csv, json })
+        let charset =
+            options.text("charset").and_then(|label| problems.take("charset", Charset::parse(label), None));
+        problems.end(Self { path, format, table, columns, primary_key, csv, json, charset })
     }
 }
 
@@ -319,6 +335,14 @@ mod tests {
             (Source, &[("path", "a.csv"), ("csv.delimiter", "\\t"), ("csv.null-literal", "\\N")], &[]),
             (Source, &[("path", "a.csv"), ("csv.delimiter", "||")], &["csv.delimiter"]),
             (Source, &[("path", "a.csv"), ("csv.escape", "\"")], &[]),
+            (Source, &[("path", "a.csv"), ("csv.line-end", "\\r"), ("charset", "GBK")], &[]),
+            (
+                Source,
+                &[("path", "a.csv"), ("csv.line-end", "||"), ("charset", "utf-7")],
+                &["csv.line-end", "charset"],
+            ),
+            (Source, &[("path", "a.csv"), ("csv.line-end", ",")], &["csv.delimiter"]),
+            (Sink, &[("path", "out"), ("charset", "gbk")], &["charset"]),
             (
                 Source,
                 &[("path", "**/a.csv"), ("schema", "id"), ("table", "a..b")],

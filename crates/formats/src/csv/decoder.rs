@@ -57,12 +57,12 @@ pub fn read_header(input: &[u8], dialect: &CsvDialect, end: InputEnd) -> Result<
         }
         names.push(name);
     }
-    let line = 1 + count_lines(&input[..length]) as u64;
+    let line = 1 + count_lines(&input[..length], dialect.line_end.byte()) as u64;
     Ok(Some(Header { names, end: Place { offset: (mark + length) as u64, line } }))
 }
 
-fn count_lines(bytes: &[u8]) -> usize {
-    memchr::memchr_iter(b'\n', bytes).count()
+fn count_lines(bytes: &[u8], line_end: u8) -> usize {
+    memchr::memchr_iter(line_end, bytes).count()
 }
 
 /// Decodes CSV records by a table's structure.
@@ -70,6 +70,7 @@ fn count_lines(bytes: &[u8]) -> usize {
 pub struct CsvDecoder {
     rows: RowGatherer,
     fields: FieldsDecoder,
+    line_end: u8,
     max_record_bytes: usize,
     /// An oversized record that is being passed over, and whether it stands inside quotes.
     oversized: Option<(Oversized, bool)>,
@@ -95,6 +96,7 @@ impl CsvDecoder {
         Ok(Self {
             fields: FieldsDecoder::new(&schema, dialect, &order),
             rows: RowGatherer::new(schema, limits, start),
+            line_end: dialect.line_end.byte(),
             max_record_bytes: dialect.max_record_bytes,
             oversized: None,
         })
@@ -107,6 +109,15 @@ impl CsvDecoder {
             Err(FieldsError::Count(reason)) => self.rows.fail(record, reason),
             Err(FieldsError::Value(reason)) => self.rows.end_bad_row(record, reason),
         }
+    }
+
+    pub(crate) fn gatherer(&mut self) -> &mut RowGatherer {
+        &mut self.rows
+    }
+
+    /// Where an oversized record begins that is being passed over.
+    pub(crate) fn oversized(&self) -> Option<Place> {
+        self.oversized.as_ref().map(|(record, _)| record.place)
     }
 
     fn oversized_record(&mut self, record: Oversized) {
@@ -123,7 +134,7 @@ impl CsvDecoder {
         } else {
             self.oversized = Some((record, in_quotes));
         }
-        self.rows.advance(length, count_lines(&input[..length]));
+        self.rows.advance(length, count_lines(&input[..length], self.line_end));
         (length, ended)
     }
 }
@@ -194,16 +205,16 @@ impl RecordDecoder for CsvDecoder {
                         }
                     }
                     let lines_inside = self.fields.may_span_lines();
-                    (length, if lines_inside { count_lines(&rest[..length]) } else { 1 })
+                    (length, if lines_inside { count_lines(&rest[..length], self.line_end) } else { 1 })
                 }
                 Record::Malformed { length, reason } => {
                     self.rows.fail(&rest[..length.min(self.max_record_bytes)], reason.to_owned());
-                    (length, count_lines(&rest[..length]))
+                    (length, count_lines(&rest[..length], self.line_end))
                 }
                 Record::Incomplete { clear, in_quotes } if rest.len() > self.max_record_bytes => {
                     let record = Oversized::new(self.rows.place, rest, self.max_record_bytes);
                     self.oversized = Some((record, in_quotes));
-                    self.rows.advance(clear, count_lines(&rest[..clear]));
+                    self.rows.advance(clear, count_lines(&rest[..clear], self.line_end));
                     taken += clear;
                     break;
                 }

@@ -1,5 +1,25 @@
 //! Owns what may differ between CSV files.
 
+/// What ends a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineEnd {
+    /// A line feed; a carriage return before it belongs to it.
+    #[default]
+    LineFeed,
+    /// This byte.
+    Byte(u8),
+}
+
+impl LineEnd {
+    /// The last byte of a record.
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::LineFeed => b'\n',
+            Self::Byte(byte) => byte,
+        }
+    }
+}
+
 /// How a CSV file is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvDialect {
@@ -9,6 +29,8 @@ pub struct CsvDialect {
     pub quote: u8,
     /// Byte that takes the meaning from a quote, delimiter, line break or itself behind it.
     pub escape: Option<u8>,
+    /// What ends a record.
+    pub line_end: LineEnd,
     /// Whether the first record holds the column names.
     pub header: bool,
     /// What stands for NULL, without quotes.
@@ -23,6 +45,7 @@ impl Default for CsvDialect {
             delimiter: b',',
             quote: b'"',
             escape: None,
+            line_end: LineEnd::LineFeed,
             header: true,
             null_literal: Vec::new(),
             max_record_bytes: 64 << 20,
@@ -43,6 +66,11 @@ impl CsvDialect {
                 return Err(format!("`{shown}` cannot be a CSV delimiter, quote or escape"));
             }
         }
+        let end = self.line_end.byte();
+        if end.is_ascii_alphanumeric() || end >= 0x80 || special.contains(&Some(end)) {
+            let shown = end.escape_ascii();
+            return Err(format!("`{shown}` cannot end a CSV record"));
+        }
         if self.delimiter == self.quote || self.escape == Some(self.delimiter) {
             return Err("the CSV delimiter must differ from quote and escape".into());
         }
@@ -50,7 +78,7 @@ impl CsvDialect {
             return Err("leave the CSV escape empty when quotes are doubled".into());
         }
         let parts =
-            |byte: &u8| matches!(*byte, b'\n' | b'\r') || *byte == self.delimiter || *byte == self.quote;
+            |byte: &u8| matches!(*byte, b'\n' | b'\r') || [end, self.delimiter, self.quote].contains(byte);
         if self.null_literal.iter().any(parts) {
             return Err("the CSV null literal cannot hold a delimiter, quote or line break".into());
         }
@@ -109,6 +137,9 @@ mod tests {
             CsvDialect { delimiter: b'"', ..fine.clone() },
             CsvDialect { delimiter: b'\n', ..fine.clone() },
             CsvDialect { delimiter: b'1', ..fine.clone() },
+            CsvDialect { line_end: LineEnd::Byte(b','), ..fine.clone() },
+            CsvDialect { line_end: LineEnd::Byte(b'a'), ..fine.clone() },
+            CsvDialect { line_end: LineEnd::Byte(b';'), null_literal: b";".to_vec(), ..fine.clone() },
             CsvDialect { escape: Some(b','), ..fine.clone() },
             CsvDialect { escape: Some(b'"'), ..fine.clone() },
             CsvDialect { null_literal: b"a,b".to_vec(), ..fine.clone() },

@@ -15,6 +15,7 @@ pub struct CsvEncoder {
     delimiter: u8,
     quote: u8,
     escape: Option<u8>,
+    line_end: u8,
     null_literal: Vec<u8>,
     head: Vec<u8>,
     with_kind: bool,
@@ -29,7 +30,14 @@ impl CsvEncoder {
     /// An encoder for tables with these columns.
     pub fn new(schema: &TableSchema, dialect: &CsvDialect, changes: &ChangeColumn) -> Self {
         let mut special = Box::new([false; 256]);
-        let bytes = [Some(dialect.delimiter), Some(dialect.quote), dialect.escape, Some(b'\n'), Some(b'\r')];
+        let bytes = [
+            Some(dialect.delimiter),
+            Some(dialect.quote),
+            dialect.escape,
+            Some(b'\n'),
+            Some(b'\r'),
+            Some(dialect.line_end.byte()),
+        ];
         for byte in bytes.into_iter().flatten() {
             special[usize::from(byte)] = true;
         }
@@ -38,6 +46,7 @@ impl CsvEncoder {
             delimiter: dialect.delimiter,
             quote: dialect.quote,
             escape: dialect.escape,
+            line_end: dialect.line_end.byte(),
             null_literal: dialect.null_literal.clone(),
             head: Vec::new(),
             with_kind: *changes != ChangeColumn::Absent,
@@ -63,7 +72,7 @@ impl CsvEncoder {
             }
             self.write_text(name.as_bytes(), &mut out);
         }
-        out.push(b'\n');
+        out.push(self.line_end);
         out
     }
 
@@ -153,7 +162,7 @@ impl RowEncoder for CsvEncoder {
                 out.push(self.delimiter);
             }
             self.write_fields(columns.iter(), row, out);
-            out.push(b'\n');
+            out.push(self.line_end);
         }
         Ok(())
     }

@@ -49,6 +49,8 @@ pub(super) struct Splitter {
     delimiter: u8,
     quote: u8,
     escape: Option<u8>,
+    /// Last byte of a record.
+    end: u8,
     /// Whether a byte ends the fast part of a field without quotes.
     stops: Box<[bool; 256]>,
 }
@@ -56,10 +58,18 @@ pub(super) struct Splitter {
 impl Splitter {
     pub(super) fn new(dialect: &CsvDialect) -> Self {
         let mut stops = Box::new([false; 256]);
-        for byte in [Some(dialect.delimiter), Some(b'\n'), dialect.escape].into_iter().flatten() {
+        for byte in
+            [Some(dialect.delimiter), Some(dialect.line_end.byte()), dialect.escape].into_iter().flatten()
+        {
             stops[usize::from(byte)] = true;
         }
-        Self { delimiter: dialect.delimiter, quote: dialect.quote, escape: dialect.escape, stops }
+        Self {
+            delimiter: dialect.delimiter,
+            quote: dialect.quote,
+            escape: dialect.escape,
+            end: dialect.line_end.byte(),
+            stops,
+        }
     }
 
     /// Finds the record at the front of `input`; `last` says that no more input follows.
@@ -68,7 +78,7 @@ impl Splitter {
         let mut at = 0;
         loop {
             if fields.len() == MOST_FIELDS {
-                return skip_line(input, at, last, "record has too many fields");
+                return self.skip_line(input, at, last, "record has too many fields");
             }
             let field = if input.get(at) == Some(&self.quote) {
                 match self.quoted(input, at + 1, last) {
@@ -85,16 +95,18 @@ impl Splitter {
             at = field.end + usize::from(field.quoted);
             match input.get(at) {
                 Some(byte) if *byte == self.delimiter => at += 1,
-                Some(b'\n') => return Record::Complete { length: at + 1, content: at },
-                Some(b'\r') => match input.get(at + 1) {
-                    Some(b'\n') => return Record::Complete { length: at + 2, content: at },
+                Some(byte) if *byte == self.end => return Record::Complete { length: at + 1, content: at },
+                Some(b'\r') if self.end == b'\n' => match input.get(at + 1) {
+                    Some(byte) if *byte == self.end => {
+                        return Record::Complete { length: at + 2, content: at };
+                    }
                     None if last => return Record::Complete { length: at + 1, content: at },
                     None => return Record::Incomplete { clear: at, in_quotes: false },
-                    Some(_) => return skip_line(input, at, last, AFTER_QUOTE),
+                    Some(_) => return self.skip_line(input, at, last, AFTER_QUOTE),
                 },
                 None if last => return Record::Complete { length: at, content: at },
                 None => return Record::Incomplete { clear: at, in_quotes: false },
-                Some(_) => return skip_line(input, at, last, AFTER_QUOTE),
+                Some(_) => return self.skip_line(input, at, last, AFTER_QUOTE),
             }
         }
     }
@@ -122,7 +134,7 @@ impl Splitter {
                 Some(_) => break at,
             }
         };
-        let ends_line = input.get(end).is_none_or(|b| *b == b'\n');
+        let ends_line = self.end == b'\n' && input.get(end).is_none_or(|b| *b == b'\n');
         if ends_line
             && end > start
             && input[end - 1] == b'\r'
@@ -170,10 +182,20 @@ impl Splitter {
         }
     }
 
+    /// A malformed record: it goes up to the next line end.
+    fn skip_line(&self, input: &[u8], from: usize, last: bool, reason: &'static str) -> Record {
+        match memchr::memchr(self.end, &input[from..]) {
+            Some(found) => Record::Malformed { length: from + found + 1, reason },
+            None if last => Record::Malformed { length: input.len(), reason },
+            None => Record::Incomplete { clear: input.len(), in_quotes: false },
+        }
+    }
+
     fn is_escapable(&self, byte: u8) -> bool {
         byte == self.quote
             || byte == self.delimiter
             || Some(byte) == self.escape
+            || byte == self.end
             || matches!(byte, b'\n' | b'\r')
     }
 
@@ -208,7 +230,7 @@ impl Splitter {
             }
             if byte == self.quote {
                 *in_quotes = !*in_quotes;
-            } else if byte == b'\n' && !*in_quotes {
+            } else if byte == self.end && !*in_quotes {
                 return (at + 1, true);
             }
             at += 1;
@@ -224,14 +246,6 @@ fn unclosed(input: &[u8], clear: usize, last: bool) -> Record {
         Record::Malformed { length: input.len(), reason: "a quote is not closed before the end of the file" }
     } else {
         Record::Incomplete { clear, in_quotes: true }
-    }
-}
-
-fn skip_line(input: &[u8], from: usize, last: bool, reason: &'static str) -> Record {
-    match memchr::memchr(b'\n', &input[from..]) {
-        Some(found) => Record::Malformed { length: from + found + 1, reason },
-        None if last => Record::Malformed { length: input.len(), reason },
-        None => Record::Incomplete { clear: input.len(), in_quotes: false },
     }
 }
 

@@ -88,6 +88,15 @@ impl JsonDecoder {
         self.rows.end_bad_row(line, reason);
     }
 
+    pub(crate) fn gatherer(&mut self) -> &mut RowGatherer {
+        &mut self.rows
+    }
+
+    /// Where an oversized record begins that is being passed over.
+    pub(crate) fn oversized(&self) -> Option<Place> {
+        self.oversized.as_ref().map(|line| line.place)
+    }
+
     fn oversized_line(&mut self, line: Oversized) {
         let reason = format!("line is longer than {} bytes", self.options.max_record_bytes);
         self.rows.fail_at(line.place, &line.kept, reason);

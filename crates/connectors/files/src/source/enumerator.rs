@@ -37,7 +37,7 @@ pub(super) struct FilesEnumerator {
 
 impl FilesEnumerator {
     pub(super) fn new(options: Arc<SourceOptions>, catalog: Catalog) -> Self {
-        let estimates = blocking(|| estimates(&catalog.files));
+        let estimates = blocking(|| estimates(&options, &catalog.files));
         Self {
             options,
             tables: catalog.tables,
@@ -91,21 +91,22 @@ impl FilesEnumerator {
         let mut pending: VecDeque<FileEntry> = state.pending.into();
         pending.retain(|file| !done.contains(&file.path));
         let files: Vec<FileEntry> = pending.iter().cloned().collect();
+        let estimates = blocking(|| estimates(&options, &files));
         Ok(Self {
             options,
             tables: state.tables.into_iter().map(|t| (t.id.clone(), Arc::new(t))).collect(),
             interrupted,
             pending,
-            estimates: blocking(|| estimates(&files)),
+            estimates,
         })
     }
 }
 
 /// Rows of each table, by the length of the first lines of its files. Files that have gone are told of when they are read.
-fn estimates(files: &[FileEntry]) -> BTreeMap<TableId, u64> {
+fn estimates(options: &SourceOptions, files: &[FileEntry]) -> BTreeMap<TableId, u64> {
     let mut rows = BTreeMap::new();
     for file in files {
-        *rows.entry(file.table.clone()).or_default() += scan::estimate_rows(file).unwrap_or(0);
+        *rows.entry(file.table.clone()).or_default() += scan::estimate_rows(options, file).unwrap_or(0);
     }
     rows
 }

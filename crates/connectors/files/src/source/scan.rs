@@ -7,9 +7,10 @@ use std::{
 };
 
 use canalis_formats::{
-    BatchLimits, DecodedRows, InputEnd, Place, RecordDecoder,
+    BatchLimits, CharsetDecoder, DecodedRows, InputEnd, Place, RecordDecoder,
     csv::{CsvDecoder, Header, read_header},
     json::JsonDecoder,
+    read_header_in,
 };
 use canalis_types::{Code, Error, Result, TableSchema};
 
@@ -53,18 +54,19 @@ impl FileScan {
         let limits = BatchLimits::default();
         let decoder: Box<dyn RecordDecoder> = match options.format {
             Format::Json => {
-                Box::new(JsonDecoder::new(schema, options.json, place.unwrap_or(Place::START), limits))
+                let place = place.unwrap_or(Place::START);
+                json(options, JsonDecoder::new(schema, options.json, place, limits))
             }
             Format::Csv if options.csv.header && entry.size > 0 => {
                 let header = header(options, entry)?;
                 let place = place.unwrap_or(header.end);
                 let decoder = CsvDecoder::new(schema, &options.csv, Some(&header.names), place, limits)
                     .map_err(|e| e.context(&entry.path))?;
-                Box::new(decoder)
+                csv(options, decoder)
             }
             Format::Csv => {
                 let place = place.unwrap_or(Place::START);
-                Box::new(CsvDecoder::new(schema, &options.csv, None, place, limits)?)
+                csv(options, CsvDecoder::new(schema, &options.csv, None, place, limits)?)
             }
         };
         let offset = decoder.place().offset;
@@ -127,6 +129,20 @@ impl FileScan {
     }
 }
 
+fn csv(options: &SourceOptions, decoder: CsvDecoder) -> Box<dyn RecordDecoder> {
+    match options.charset {
+        Some(charset) => Box::new(CharsetDecoder::csv(charset, decoder, &options.csv)),
+        None => Box::new(decoder),
+    }
+}
+
+fn json(options: &SourceOptions, decoder: JsonDecoder) -> Box<dyn RecordDecoder> {
+    match options.charset {
+        Some(charset) => Box::new(CharsetDecoder::json(charset, decoder)),
+        None => Box::new(decoder),
+    }
+}
+
 fn open(entry: &FileEntry) -> Result<File> {
     let doing = || format!("open {}", entry.path);
     let file = File::open(&entry.path).map_err(|e| source_io(doing(), e))?;
@@ -153,17 +169,25 @@ pub(super) fn header(options: &SourceOptions, entry: &FileEntry) -> Result<Heade
             .read_to_end(&mut bytes)
             .map_err(|e| source_io(format!("read {}", entry.path), e))?;
         let end = if read == 0 || file.limit() == 0 { InputEnd::Last } else { InputEnd::Open };
-        if let Some(header) = read_header(&bytes, &options.csv, end).map_err(|e| e.context(&entry.path))? {
+        let header = match options.charset {
+            Some(charset) => read_header_in(charset, &bytes, &options.csv, end),
+            None => read_header(&bytes, &options.csv, end),
+        };
+        if let Some(header) = header.map_err(|e| e.context(&entry.path))? {
             return Ok(header);
         }
     }
 }
 
 /// Rows of a file by the length of its first lines.
-pub(super) fn estimate_rows(entry: &FileEntry) -> io::Result<u64> {
+pub(super) fn estimate_rows(options: &SourceOptions, entry: &FileEntry) -> io::Result<u64> {
     let mut sample = Vec::new();
     File::open(&entry.path)?.take(SAMPLE).read_to_end(&mut sample)?;
-    let lines = sample.iter().filter(|b| **b == b'\n').count() as u64;
+    let line_end = match options.format {
+        Format::Csv => options.csv.line_end.byte(),
+        Format::Json => b'\n',
+    };
+    let lines = sample.iter().filter(|b| **b == line_end).count() as u64;
     let sampled = sample.len() as u64;
     if entry.size <= sampled || lines == 0 {
         return Ok(lines.max(u64::from(sampled > 0)));

@@ -83,6 +83,50 @@ async fn records_that_do_not_decode_are_dead_letters_with_their_place() {
 }
 
 #[tokio::test]
+async fn files_of_other_character_sets_and_line_ends_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    // The second byte of this character is a backslash elsewhere, which is the escape here.
+    let gbk = file(&dir, "gbk.csv", b"id,\xbf\x5c\r1,\xbf\x5c\r2,\xff\r3,\"a\\\"b\"\r");
+    let options = [("charset", "gbk"), ("csv.line-end", "\\r"), ("csv.escape", "\\")];
+    let tables = source(&gbk, &options).tables().await.unwrap();
+    assert_eq!(tables[0].columns[1].name, "縗");
+    let read = read_all(&*source(&gbk, &options)).await;
+    assert_eq!(read.rows, [[Some("1".into()), Some("縗".into())], [Some("3".into()), Some("a\"b".into())]]);
+    assert_eq!(read.letters[0].reason, "bytes at offset 13 are not GBK");
+    assert_eq!(read.letters[0].payload, json!({ "base64": "Miz/" }));
+    let place: Value = serde_json::from_str(&read.letters[0].position.as_ref().unwrap().detail).unwrap();
+    assert_eq!((&place["offset"], &place["line"]), (&json!(11), &json!(3)));
+    let lines: Vec<u8> = "{\"id\":1,\"t\":\"ü\"}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let json = file(&dir, "wide.jsonl", lines);
+    let read = read_all(&*source(&json, &[("charset", "utf-16le"), ("schema", "id INT, t STRING")])).await;
+    assert_eq!(read.rows, [[Some("1".into()), Some("ü".into())]]);
+}
+
+#[tokio::test]
+async fn reading_goes_on_behind_every_watermark_in_another_character_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = big_csv(20_000).replace("text", "té");
+    let path = file(&dir, "t.csv", text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>());
+    let source = source(&path, &[("charset", "utf-16be")]);
+    let mut enumerator = open(&*source, None).await;
+    let split = next_split(&mut *enumerator).await.unwrap();
+    let state = enumerator.state();
+    let mut reader = enumerator.open_reader().await.unwrap();
+    let whole = read(&mut *reader, split.clone()).await.unwrap();
+    assert_eq!(whole.rows.len(), 20_000);
+    for (rows, _, position) in &whole.watermarks {
+        let mut running = split.clone();
+        running.position = Some(position.clone());
+        let restore =
+            SourceRestore { state: state.clone(), running: vec![running], ..SourceRestore::default() };
+        let mut enumerator = open(&*source, Some(restore)).await;
+        let split = next_split(&mut *enumerator).await.unwrap();
+        let mut reader = enumerator.open_reader().await.unwrap();
+        assert!(read(&mut *reader, split).await.unwrap().rows == whole.rows[*rows..]);
+    }
+}
+
+#[tokio::test]
 async fn a_pattern_gives_a_split_for_every_file() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..5 {
