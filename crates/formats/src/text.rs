@@ -9,6 +9,7 @@ use canalis_batch::{ColumnBuilder, ValueError};
 use canalis_types::{Column, LogicalType};
 
 pub(crate) use number::{expand_exponent, whole_number};
+pub(crate) use time::{datetime, instant};
 
 use crate::json;
 

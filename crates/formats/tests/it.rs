@@ -5,6 +5,16 @@
 
 #[path = "it/charset_cases.rs"]
 mod charset_cases;
+#[path = "it/canal_cases.rs"]
+mod canal_cases;
+#[path = "it/canal_round_trip.rs"]
+mod canal_round_trip;
+#[path = "it/canal_support.rs"]
+mod canal_support;
+#[path = "it/canal_vectors.rs"]
+mod canal_vectors;
+#[path = "it/canal_writer.rs"]
+mod canal_writer;
 #[path = "it/csv_cases.rs"]
 mod csv_cases;
 #[path = "it/debezium_changes.rs"]

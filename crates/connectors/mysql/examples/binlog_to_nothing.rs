@@ -13,9 +13,11 @@ use canalis_mysql::{
     Endpoint, Side,
     binlog::{BinlogPosition, FIRST_OFFSET, Reader, ReaderConfig, SchemaTracker, StartPosition, ddl::Ddl},
     server_info,
-    types::{TinyInt1, TypeText},
 };
-use canalis_types::{Column, NativeType, Position, Result, SchemaChange, TableId, TableSchema};
+use canalis_types::{
+    Column, NativeType, Position, Result, SchemaChange, TableId, TableSchema,
+    mysql_type::{TinyInt1, TypeText},
+};
 use mysql_async::{Row, prelude::Queryable};
 
 /// Captures the tables that a database has now.

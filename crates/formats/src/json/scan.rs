@@ -37,6 +37,8 @@ pub(crate) struct Text<'a> {
     pub escaped: bool,
 }
 
+/// Cuts values out of bytes. Names, values and strings are inlined wherever they are asked for: handed back through memory,
+/// each would cost as much again as its scan.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -96,6 +98,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A member's name and its colon.
+    #[inline(always)]
     pub(crate) fn name(&mut self) -> Result<Text<'a>, ScanError> {
         self.skip_blanks();
         if self.peek() != Some(b'"') {
@@ -106,6 +109,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Any value.
+    #[inline(always)]
     pub(crate) fn value(&mut self) -> Result<Value<'a>, ScanError> {
         self.skip_blanks();
         match self.peek() {
@@ -129,14 +133,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string; the scanner is on its opening quote.
+    #[inline(always)]
     fn string(&mut self) -> Result<Text<'a>, ScanError> {
         let start = self.at + 1;
         let mut escaped = false;
         self.at = start;
         loop {
             let rest = &self.bytes[self.at..];
-            let plain =
-                rest.iter().position(|b| ESCAPES[usize::from(*b)] != 0).ok_or("a string has no end")?;
+            let plain = plain_length(rest).ok_or("a string has no end")?;
             self.at += plain;
             match self.bytes[self.at] {
                 b'"' => {
@@ -247,13 +251,35 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// Bytes before the first that may not stand bare in a string; `None` when there is no such byte.
+#[inline]
+fn plain_length(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const TOP_BITS: u64 = ONES << 7;
+    // The top bit of a byte below `limit`. A borrow makes a wrong mark only above a right one, and the lowest counts.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & TOP_BITS;
+    let mut at = 0;
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*eight);
+        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+        let escape = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let marks = below(word, 0x20) | quote | escape;
+        if marks != 0 {
+            return Some(at + (marks.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    let rest = bytes[at..].iter().position(|b| ESCAPES[usize::from(*b)] != 0)?;
+    Some(at + rest)
+}
+
 fn closing(objects: u128) -> u8 {
     if objects & 1 == 1 { b'}' } else { b']' }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::is_valid;
+    use super::{super::is_valid, *};
 
     #[test]
     fn accepts_json_and_nothing_else() {
@@ -288,6 +314,20 @@ mod tests {
         ] {
             assert_eq!(is_valid(text.as_bytes()), expect, "{text}");
             assert_eq!(serde_json::from_str::<serde_json::Value>(text).is_ok(), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_string_ends_where_its_first_special_byte_is() {
+        for special in (0..=255_u8).filter(|b| ESCAPES[usize::from(*b)] != 0) {
+            for length in 0..40 {
+                // Bytes that are near to special ones come before and after.
+                let near = [0x20, 0x21, 0x23, 0x5b, 0x5d, 0x7f, 0x80, 0xa2, 0xdc, 0xff];
+                let mut bytes: Vec<u8> = (0..length).map(|at| near[at % near.len()]).collect();
+                assert_eq!(plain_length(&bytes), None);
+                bytes.extend([special, 0x21, b'"', b'\\', 0, 0x23, 0x5d, 0x20, 0x20, 0x20]);
+                assert_eq!(plain_length(&bytes), Some(length), "{special} after {length}");
+            }
         }
     }
 

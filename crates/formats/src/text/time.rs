@@ -46,7 +46,7 @@ pub(super) fn duration(text: &[u8], unit: i64) -> Result<i64, ValueError> {
 }
 
 /// Microseconds of a local date-time, a multiple of `unit`.
-pub(super) fn datetime(text: &[u8], unit: i64) -> Result<i64, ValueError> {
+pub(crate) fn datetime(text: &[u8], unit: i64) -> Result<i64, ValueError> {
     let micros = temporal::parse_datetime(text)
         .or_else(|| long_datetime(text))
         .ok_or_else(|| refuse("text is not a date-time"))?;
@@ -72,7 +72,7 @@ fn long_datetime(text: &[u8]) -> Option<i64> {
 
 /// Microseconds of an instant, a multiple of `unit`: a date-time with `Z`, an offset (`+08`, `+0800`, `+08:00`)
 /// or nothing, which means UTC.
-pub(super) fn instant(text: &[u8], unit: i64) -> Result<i64, ValueError> {
+pub(crate) fn instant(text: &[u8], unit: i64) -> Result<i64, ValueError> {
     let (local, offset) = split_offset(text).ok_or_else(|| refuse("text has no valid offset from UTC"))?;
     let micros = datetime(local, unit)?;
     if offset == 0 {
