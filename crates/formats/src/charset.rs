@@ -1,7 +1,7 @@
 //! Owns input in other character sets than UTF-8: it is decoded before records are looked for, because in many sets a byte of
 //! a character is a comma, quote or backslash elsewhere. Places and raw records stay those of the input.
 
-use std::collections::VecDeque;
+use std::{borrow::Cow, collections::VecDeque};
 
 use canalis_types::Result;
 use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
@@ -35,6 +35,11 @@ impl Charset {
                 "`{label}` is no character set of the WHATWG Encoding Standard; write for example `utf-8`, `gbk` or `windows-1252`"
             )),
         }
+    }
+
+    /// The text of a whole input; `None` when a sequence is none of the set.
+    pub fn decode(self, input: &[u8]) -> Option<Cow<'_, str>> {
+        self.0.decode_without_bom_handling_and_without_replacement(input)
     }
 
     /// The name in the standard.

@@ -12,6 +12,7 @@ pub mod csv;
 pub mod debezium;
 mod decode;
 mod encode;
+pub mod inlong;
 pub mod json;
 pub mod maxwell;
 pub mod message;

@@ -33,6 +33,8 @@ mod debezium_vectors;
 mod every_type;
 #[path = "it/foreign_bytes.rs"]
 mod foreign_bytes;
+#[path = "it/inlong_cases.rs"]
+mod inlong_cases;
 #[path = "it/json_cases.rs"]
 mod json_cases;
 #[path = "it/maxwell_cases.rs"]
