@@ -88,8 +88,8 @@ impl TypeText {
             "bigint" => signed_or(Int64, UInt64),
             "float" => Float32,
             "double" => Float64,
-            "decimal" => Decimal { precision: self.number(0, 10)?, scale: self.number(1, 0)? },
-            "bit" => Bit { length: self.number(0, 1)? },
+            "decimal" => self.decimal()?,
+            "bit" => Bit { length: self.at_most(0, 1, 64)?.max(1) },
             "year" if self.number::<u32>(0, 4)? == 2 => {
                 return Err(Error::new(
                     Code::NotSupportedYet,
@@ -99,13 +99,13 @@ impl TypeText {
             }
             "year" => Year,
             "date" => Date,
-            "time" => Time { precision: self.number(0, 0)? },
-            "datetime" => Timestamp { precision: self.number(0, 0)? },
-            "timestamp" => TimestampTz { precision: self.number(0, 0)? },
+            "time" => Time { precision: self.at_most(0, 0, 6)? },
+            "datetime" => Timestamp { precision: self.at_most(0, 0, 6)? },
+            "timestamp" => TimestampTz { precision: self.at_most(0, 0, 6)? },
             "char" => Char { length: self.number(0, 1)? },
             "varchar" => Varchar { length: self.number(0, 1)? },
             "tinytext" | "text" | "mediumtext" | "longtext" | "xmltype" => Text,
-            "binary" => Binary { length: self.number(0, 1)? },
+            "binary" => Binary { length: self.at_most(0, 1, 255)?.into() },
             "varbinary" => Varbinary { length: self.number(0, 1)? },
             "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => Bytes,
             "enum" => Enum { labels: self.arguments.clone() },
@@ -130,12 +130,28 @@ impl TypeText {
             Some(text) => text.trim().parse::<u32>().ok(),
             None => Some(default),
         };
-        value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| {
-            Error::new(
-                Code::SourceEventUnknown,
-                format!("column type `{}` has a bad length `{}`", self.name, self.arguments.join(",")),
-            )
-        })
+        value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| self.bad_length())
+    }
+
+    fn at_most(&self, index: usize, default: u32, most: u8) -> Result<u8> {
+        let value: u8 = self.number(index, default)?;
+        if value <= most { Ok(value) } else { Err(self.bad_length()) }
+    }
+
+    /// Digits up to those of the widest decimal there is here. No precision, and 0, are 10.
+    fn decimal(&self) -> Result<LogicalType> {
+        let precision = match self.at_most(0, 10, 76)? {
+            0 => 10,
+            precision => precision,
+        };
+        Ok(LogicalType::Decimal { precision, scale: self.at_most(1, 0, precision)? })
+    }
+
+    fn bad_length(&self) -> Error {
+        Error::new(
+            Code::SourceEventUnknown,
+            format!("column type `{}` has a bad length `{}`", self.name, self.arguments.join(",")),
+        )
     }
 }
 
@@ -425,6 +441,19 @@ mod tests {
         for text in ["year(2)", "row(a int)", "hyperloglog"] {
             assert!(TypeText::parse(text).unwrap().logical(TinyInt1::Integer).is_err(), "{text}");
         }
+        for text in [
+            "decimal(77)",
+            "decimal(5,6)",
+            "decimal(255,255)",
+            "bit(65)",
+            "binary(256)",
+            "time(7)",
+            "datetime(9)",
+            "char(x)",
+        ] {
+            assert!(TypeText::parse(text).unwrap().logical(TinyInt1::Integer).is_err(), "{text}");
+        }
+        check("decimal(0)", Decimal { precision: 10, scale: 0 });
         assert!(TypeText::parse("enum('a").is_err());
         assert!(TypeText::parse("").is_err());
     }

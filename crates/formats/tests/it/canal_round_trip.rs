@@ -5,14 +5,15 @@ use canalis_formats::{
     canal::{
         CanalDecoder, CanalDecoderOptions, CanalEncoder, CanalEncoderOptions, EnumMode, KeyChanges, Zone,
     },
-    message::{MessageEncoder, Messages},
+    message::{Message, MessageEncoder, Messages},
 };
 use canalis_types::RowKind;
 use proptest::prelude::*;
 
 use crate::{
+    canal_vectors::REFERENCE,
     every_type::{Seed, batch, types},
-    message_support::{decode_values, show},
+    message_support::{decode, decode_values, show},
 };
 
 fn rows() -> impl Strategy<Value = Vec<Vec<Seed>>> {
@@ -74,5 +75,54 @@ proptest! {
             }
             prop_assert_eq!(outcome.rows, kept);
         }
+    }
+}
+
+/// Pieces that change the meaning of a message wherever they are put.
+const PIECES: &[&str] = &[
+    "",
+    "\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "null",
+    "\\u0000",
+    "\\ud800",
+    "(",
+    ")",
+    "'",
+    "decimal(255,255)",
+    "bit(99)",
+    "-",
+    "1e999999999",
+    "é",
+    "UPDATE",
+    "DELETE",
+    "\"old\":[{}],",
+    "\"data\":[{}],",
+    "\"pkNames\":[\"g\"],",
+    "\u{0}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn foreign_bytes_neither_panic_nor_tear_rows(
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0..30_usize, 0..PIECES.len()), 1..5)
+    ) {
+        let mut bytes = REFERENCE.as_bytes().to_vec();
+        for (at, length, piece) in edits {
+            let at = at.index(bytes.len());
+            let end = bytes.len().min(at + length);
+            bytes.splice(at..end, PIECES[piece].bytes());
+        }
+        let mut decoder = CanalDecoder::new(CanalDecoderOptions::default(), Vec::new());
+        let message = |value| Message { topic: "t", key: None, value: Some(value), timestamp_ms: None };
+        let outcome = decode(&mut decoder, &[message(REFERENCE.as_bytes()), message(&bytes), message(REFERENCE.as_bytes())]);
+        prop_assert!(outcome.rows.len() >= 2, "{:?}", outcome.rows);
+        prop_assert!(outcome.undecodable.iter().all(|(at, _)| *at > 0));
     }
 }

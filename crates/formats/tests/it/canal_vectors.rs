@@ -175,7 +175,7 @@ const REFERENCE_TABLE: &[(&str, &str)] = &[
 ];
 
 /// The reference row as Canal writes it in a JVM at +08:00.
-const REFERENCE: &str = concat!(
+pub const REFERENCE: &str = concat!(
     r#"{"data":[{"id":"18446744073709551615","amount":"123.45","qty":"4294967295","flag":"1","bits":"513","#,
     r#""st":"2","tags":"5","d":"2024-03-15","t6":"10:20:30.123456","dt":"2024-03-15 10:20:30","#,
     r#""dt6":"2024-03-15 10:20:30.123456","ts":"2024-03-15 10:20:30","y":"2024","doc":"{\"k\": 1}","#,
