@@ -78,12 +78,6 @@ pub async fn outputs(
         loaded.plan.routes.clone(),
         loaded.plan.transform_options.clone(),
     )?;
-    let mut tables = Vec::new();
-    for schema in loaded.source.tables().await? {
-        let outputs = transforms.plan(&schema)?.outputs().to_vec();
-        tables.push((schema, outputs));
-    }
-    let all: Vec<_> = tables.iter().flat_map(|(_, o)| o.iter().cloned()).collect();
-    canalis_transforms::merge_check(&all)?;
-    Ok(tables)
+    let planned = transforms.plan_all(&loaded.source.tables().await?)?;
+    Ok(planned.iter().map(|t| (t.source().clone(), t.outputs().to_vec())).collect())
 }

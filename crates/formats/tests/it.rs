@@ -3,8 +3,6 @@
 // Helpers outside of test functions may unwrap too.
 #![allow(clippy::unwrap_used)]
 
-#[path = "it/charset_cases.rs"]
-mod charset_cases;
 #[path = "it/canal_cases.rs"]
 mod canal_cases;
 #[path = "it/canal_round_trip.rs"]
@@ -15,6 +13,8 @@ mod canal_support;
 mod canal_vectors;
 #[path = "it/canal_writer.rs"]
 mod canal_writer;
+#[path = "it/charset_cases.rs"]
+mod charset_cases;
 #[path = "it/csv_cases.rs"]
 mod csv_cases;
 #[path = "it/debezium_changes.rs"]

@@ -310,20 +310,9 @@ impl ReaderTask {
                 ),
             )
         };
-        let next = Arc::new(self.transforms.plan(&change.after)?);
-        let changed: Vec<(Option<Arc<TableSchema>>, Arc<TableSchema>)> =
-            match (&change.kind, self.tables.get(&table)) {
-                (SchemaChangeKind::CreateTable, _) => {
-                    next.outputs().iter().map(|after| (None, after.clone())).collect()
-                }
-                (_, Some(current)) => {
-                    current.evolve(&next).into_iter().map(|(before, after)| (Some(before), after)).collect()
-                }
-                (_, None) => {
-                    let what = format!("schema change of table {table}, which was not announced");
-                    return Err(Error::internal(what));
-                }
-            };
+        if change.kind != SchemaChangeKind::CreateTable && !self.tables.contains_key(&table) {
+            return Err(Error::internal(format!("schema change of table {table}, which was not announced")));
+        }
         if !self.schema_rules.evolve {
             return Err(refuse("`schema.change.behavior` is `exception`"));
         }
@@ -333,8 +322,10 @@ impl ReaderTask {
         if !self.schema_rules.accepted.contains(change.tag()) {
             return Err(refuse(&format!("the sink excludes `{}`", change.tag())));
         }
+        let current: Vec<&TableTransform> = self.tables.values().map(|t| &**t).collect();
+        let next = self.transforms.replan(&current, &change.after)?;
         Self::flush(&self.links).await?;
-        for (before, after) in changed {
+        for (before, after) in next.targets {
             let kind = match &before {
                 Some(before) => SchemaChangeKind::AddColumns(added_columns(before, &after)),
                 None => SchemaChangeKind::CreateTable,
@@ -354,7 +345,9 @@ impl ReaderTask {
             }
         }
         self.progress.table(&table, |t| t.phase = Phase::Stream);
-        self.tables.insert(table, next);
+        for transform in next.tables {
+            self.tables.insert(transform.source().id.clone(), Arc::new(transform));
+        }
         Ok(())
     }
 

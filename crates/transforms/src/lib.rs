@@ -24,7 +24,6 @@ mod transforms;
 mod zone;
 
 pub use plan_all::Replanned;
-pub use route::merge_check;
 pub use rules::{RouteMode, RouteRule, TransformOptions, TransformRule};
 pub use syntax::{check_filter, check_projection};
 pub use table::{Applied, TableTransform};

@@ -1,8 +1,6 @@
 //! Owns routes: from the id of a source table to the ids of its targets.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use canalis_types::{Code, Error, Result, TableId, TableSchema};
+use canalis_types::{Code, Error, Result, TableId};
 use regex::Captures;
 
 use crate::{RouteMode, RouteRule};
@@ -51,47 +49,6 @@ pub(crate) fn targets(rules: &[RouteRule], mode: RouteMode, id: &TableId) -> Res
         targets.push(id.clone());
     }
     Ok(targets)
-}
-
-/// Refuses tables that share a target but differ in columns, which would have to be merged.
-///
-/// # Errors
-/// `CNL-1003` with the target and the difference.
-pub fn merge_check(outputs: &[Arc<TableSchema>]) -> Result<()> {
-    let mut first: BTreeMap<&TableId, &TableSchema> = BTreeMap::new();
-    for output in outputs {
-        let Some(other) = first.get(&output.id) else {
-            first.insert(&output.id, output);
-            continue;
-        };
-        if let Some(difference) = difference(other, output) {
-            return Err(Error::new(
-                Code::NotSupportedYet,
-                format!(
-                    "two source tables are routed to {}, but they differ ({difference}); merging unequal tables is not \
-                     supported yet",
-                    output.id
-                ),
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn difference(a: &TableSchema, b: &TableSchema) -> Option<String> {
-    if a.columns.len() != b.columns.len() {
-        return Some(format!("{} and {} columns", a.columns.len(), b.columns.len()));
-    }
-    for (x, y) in a.columns.iter().zip(&b.columns) {
-        if x.name != y.name {
-            return Some(format!("column `{}` and column `{}`", x.name, y.name));
-        }
-        if x.ty != y.ty {
-            return Some(format!("column `{}` is {} and {}", x.name, x.ty, y.ty));
-        }
-    }
-    (a.primary_key != b.primary_key)
-        .then(|| format!("primary keys ({}) and ({})", a.primary_key.join(", "), b.primary_key.join(", ")))
 }
 
 /// A piece of a target.

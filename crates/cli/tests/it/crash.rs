@@ -84,7 +84,7 @@ async fn survives(source_server: Option<&'static Server>, target_server: Option<
 }
 
 /// Whether a last row has arrived in every table.
-async fn marks(to: &Server, target_database: &str, schema: &str, mark: i64) -> bool {
+pub async fn marks(to: &Server, target_database: &str, schema: &str, mark: i64) -> bool {
     for (table, column) in TABLES.iter().zip(["id", "a", "id", "a"]) {
         // Until the tool has made the table, the query fails.
         let found = match to.kind {

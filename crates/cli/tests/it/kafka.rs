@@ -2,4 +2,5 @@
 
 mod cases;
 mod client;
+mod crash;
 mod paths;

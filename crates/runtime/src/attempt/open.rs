@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, sync::Arc};
 use canalis_connector_api::{
     SinkContext, SinkRecovery, SourceContext, SourceRestore, SplitEnumerator, SplitMode, TablePlan,
 };
-use canalis_transforms::merge_check;
 use canalis_types::{Code, Error, Position, Result, TableId, TableSchema};
 
 use super::Setup;
@@ -98,14 +97,13 @@ fn plan_tables(
 ) -> Result<(TableTransforms, Vec<Arc<TableSchema>>)> {
     let mut transforms = TableTransforms::new();
     let mut outputs: Vec<Arc<TableSchema>> = Vec::new();
-    for schema in enumerator.tables() {
-        let transform = setup.transforms.plan(&schema)?;
+    for transform in setup.transforms.plan_all(&enumerator.tables())? {
         outputs.extend(transform.outputs().iter().cloned());
-        let estimate = enumerator.estimate(&schema.id).map(|e| e.rows);
-        setup.progress.table(&schema.id, |t| t.estimated_rows = estimate);
-        transforms.insert(schema.id.clone(), Arc::new(transform));
+        let id = transform.source().id.clone();
+        let estimate = enumerator.estimate(&id).map(|e| e.rows);
+        setup.progress.table(&id, |t| t.estimated_rows = estimate);
+        transforms.insert(id, Arc::new(transform));
     }
-    merge_check(&outputs)?;
     let mut seen = BTreeSet::new();
     outputs.retain(|o| seen.insert(o.id.clone()));
     Ok((transforms, outputs))

@@ -1,7 +1,6 @@
 //! Routes, by table.
 
 use canalis_connector_api::RoutePattern;
-use canalis_types::{Column, LogicalType};
 
 use super::*;
 
@@ -58,16 +57,4 @@ fn bad_targets_are_refused() {
     }
     let id = TableId::parse("a.b").unwrap();
     assert!(targets(&[rule("a.b", "w.x.y.z", None)], RouteMode::AllMatch, &id).is_err());
-}
-
-#[test]
-fn equal_tables_may_share_a_target_and_unequal_ones_may_not_yet() {
-    let table = |ty: LogicalType| {
-        let columns = vec![Column::new("id", ty, false)];
-        Arc::new(TableSchema::new(TableId::new("x", "y"), columns, vec!["id".into()]))
-    };
-    assert!(merge_check(&[table(LogicalType::Int32), table(LogicalType::Int32)]).is_ok());
-    let error = merge_check(&[table(LogicalType::Int32), table(LogicalType::Int64)]).unwrap_err();
-    assert_eq!(error.code(), Code::NotSupportedYet);
-    assert!(error.message().contains("x.y") && error.message().contains("`id`"), "{error}");
 }
