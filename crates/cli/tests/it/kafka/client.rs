@@ -158,3 +158,9 @@ pub fn group_offsets(server: &Server, group: &str, topic: &str, partitions: i32)
         })
         .collect()
 }
+
+/// Whether there is such a topic.
+pub fn exists(server: &Server, topic: &str) -> bool {
+    let consumer: BaseConsumer = config(server).create().unwrap();
+    consumer.fetch_metadata(Some(topic), PATIENCE).unwrap().topics()[0].error().is_none()
+}

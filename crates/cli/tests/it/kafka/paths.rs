@@ -1,11 +1,9 @@
 //! Whole paths: a topic into a database, a database into a topic.
 
-use std::time::Duration;
-
 use canalis_testkit::{kafka, mariadb};
 use mysql_async::prelude::Queryable;
 
-use super::client::{committed, create, fresh, put};
+use super::client::{committed, create, exists, fresh, put};
 use crate::it::process::{Canalis, sink, source};
 
 /// A `source` or `sink` block for a broker.
@@ -68,7 +66,7 @@ async fn a_table_becomes_a_topic() {
     let messages = || -> Vec<(String, Option<String>)> {
         committed(kafka, &topic).into_iter().map(|m| (m.key.unwrap(), m.value)).collect()
     };
-    canalis.until(async || canalis_topic_exists(kafka, &topic) && messages().len() == 2).await;
+    canalis.until(async || exists(kafka, &topic) && messages().len() == 2).await;
     for statement in
         ["UPDATE t SET v = 'x' WHERE id = 1", "DELETE FROM t WHERE id = 2", "UPDATE t SET id = 3"]
     {
@@ -84,11 +82,4 @@ async fn a_table_becomes_a_topic() {
     let mut expected = vec![row(1, "a"), row(2, "b"), row(1, "x"), gone(2), gone(1), row(3, "x")];
     expected.sort();
     assert_eq!(seen, expected);
-}
-
-fn canalis_topic_exists(server: &canalis_testkit::Server, topic: &str) -> bool {
-    use rdkafka::consumer::{BaseConsumer, Consumer};
-    let consumer: BaseConsumer = super::client::config(server).create().unwrap();
-    let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(30)).unwrap();
-    metadata.topics()[0].error().is_none()
 }
