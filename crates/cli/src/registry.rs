@@ -7,10 +7,13 @@ pub fn registry() -> Registry {
     let mut registry = Registry::new();
     canalis_datagen::register(&mut registry);
     canalis_files::register(&mut registry);
+    #[cfg(feature = "kafka")]
     canalis_kafka::register(&mut registry);
     canalis_mysql::register(&mut registry);
     canalis_postgres::register(&mut registry);
     canalis_print::register(&mut registry);
+    canalis_pulsar::register(&mut registry);
+    canalis_rocketmq::register(&mut registry);
     canalis_sqlite::register(&mut registry);
     registry
 }

@@ -2,12 +2,15 @@
 
 mod options;
 mod tables;
+mod transcoding;
 
 use std::sync::Arc;
 
 use canalis_formats::{
+    Charset,
     canal::{CanalDecoder, CanalDecoderOptions, CanalEncoder, CanalEncoderOptions, KeyChanges},
     debezium::{DebeziumDecoder, DebeziumDecoderOptions, DebeziumEncoder, DebeziumEncoderOptions},
+    inlong::{InlongDecoder, InlongOptions},
     maxwell::{MaxwellDecoder, MaxwellDecoderOptions, MaxwellEncoder, MaxwellEncoderOptions},
     message::{MessageDecoder, MessageEncoder, StructureChange},
     rows::{RawForm, RawKey, RowsDecoder, RowsEncoder, RowsKind, RowsOptions, raw_table},
@@ -15,6 +18,7 @@ use canalis_formats::{
 use canalis_types::{Code, Error, Result, SchemaChangeKind, TableId, TableSchema};
 
 pub use options::{FORMAT_OPTIONS, Problem};
+use transcoding::Transcoding;
 
 /// A format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,10 @@ pub enum MessageFormat {
     DebeziumJson,
     /// Messages of Maxwell.
     MaxwellJson,
+    /// InLong's delimited bodies.
+    InlongCsv,
+    /// InLong's bodies of names with values.
+    InlongKv,
 }
 
 impl MessageFormat {
@@ -40,8 +48,13 @@ impl MessageFormat {
             Self::Json => Some(RowsKind::Json),
             Self::Csv => Some(RowsKind::Csv),
             Self::Raw => Some(RowsKind::Raw),
-            Self::CanalJson | Self::DebeziumJson | Self::MaxwellJson => None,
+            _ => None,
         }
+    }
+
+    /// Whether a message does not say which table it is of.
+    fn is_of_one_table(self) -> bool {
+        self.rows().is_some() || matches!(self, Self::InlongCsv | Self::InlongKv)
     }
 }
 
@@ -56,6 +69,9 @@ pub struct Formats {
     pub(crate) canal: (CanalDecoderOptions, CanalEncoderOptions),
     pub(crate) debezium: (DebeziumDecoderOptions, DebeziumEncoderOptions),
     pub(crate) maxwell: (MaxwellDecoderOptions, MaxwellEncoderOptions),
+    pub(crate) inlong: InlongOptions,
+    /// Of JSON and CSV messages, if it is not UTF-8.
+    pub(crate) charset: Option<Charset>,
 }
 
 impl Formats {
@@ -96,6 +112,10 @@ impl Formats {
                 }
                 None => Box::new(RowsDecoder::inferring(self.rows.clone(), self.table.clone())),
             },
+            (MessageFormat::InlongCsv | MessageFormat::InlongKv, None) => {
+                let table = declared.first().ok_or_else(|| Error::internal("no table is declared"))?;
+                Box::new(InlongDecoder::new(self.inlong.clone(), table.clone()))
+            }
             (MessageFormat::DebeziumJson, None) => {
                 Box::new(DebeziumDecoder::new(self.debezium.0.clone(), declared.clone()))
             }
@@ -104,6 +124,9 @@ impl Formats {
             }
             (_, None) => Box::new(CanalDecoder::new(self.canal.0.clone(), declared.clone())),
         };
+        if let (Some(charset), Some(_)) = (self.charset, self.format.rows()) {
+            decoder = Box::new(Transcoding::new(charset, decoder));
+        }
         for after in known {
             if !declared.iter().any(|table| *table == after) {
                 decoder.apply(&StructureChange {

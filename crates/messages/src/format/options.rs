@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use canalis_connector_api::{OptionSpec, OptionType, Options, Role};
 use canalis_formats::{
+    Charset,
     canal::{CanalDecoderOptions, CanalEncoderOptions, EnumMode, Zone},
     csv::{CsvDialect, parse_byte},
     debezium::{
         BigintUnsignedMode, BinaryMode, DebeziumDecoderOptions, DebeziumEncoderOptions, DecimalMode,
         TimeMode, ZeroDates,
     },
+    inlong::{InlongBody, InlongOptions},
     json::{DecimalForm, UnknownMembers},
     maxwell::{KeyFormat, MaxwellDecoderOptions, MaxwellEncoderOptions},
     rows::{RawForm, RawKey, RowsOptions, UnknownFields},
@@ -21,7 +23,11 @@ use super::{Formats, MessageFormat, tables};
 /// A key and what is wrong with its value.
 pub type Problem = (String, String);
 
-const FORMATS: &[&str] = &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json"];
+/// Formats that are read.
+const READ: &[&str] =
+    &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "inlong-csv", "inlong-kv"];
+/// Formats that are written.
+const WRITTEN: &[&str] = &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json"];
 
 const fn option(key: &'static str, ty: OptionType, role: Role, doc: &'static str) -> OptionSpec {
     OptionSpec::new(key, ty, role, doc)
@@ -29,8 +35,8 @@ const fn option(key: &'static str, ty: OptionType, role: Role, doc: &'static str
 
 /// Options that every broker's connector has.
 pub const FORMAT_OPTIONS: &[OptionSpec] = &[
-    option("value.format", OptionType::Enum(FORMATS), Role::Source, "Format of the messages").required().aliases(&["format"]),
-    option("value.format", OptionType::Enum(FORMATS), Role::Sink, "Format of the messages").default("debezium-json").aliases(&["format"]),
+    option("value.format", OptionType::Enum(READ), Role::Source, "Format of the messages").required().aliases(&["format"]),
+    option("value.format", OptionType::Enum(WRITTEN), Role::Sink, "Format of the messages").default("debezium-json").aliases(&["format"]),
     option("table", OptionType::Text, Role::Source, "Id of the table that the messages belong to, for formats that do not name it; without it every topic is a table"),
     option("schema", OptionType::Text, Role::Source, "Columns, for example `id BIGINT NOT NULL, name VARCHAR(20)`, or tables: `shop.orders (id BIGINT, name STRING, PRIMARY KEY (id)); shop.items (…)`; without it they follow from the messages, where the format tells types"),
     option("primary-keys", OptionType::Text, Role::Source, "Names of the key columns, joined by commas"),
@@ -55,6 +61,14 @@ pub const FORMAT_OPTIONS: &[OptionSpec] = &[
     option("debezium-json.unwrapped", OptionType::Boolean, Role::Source, "Whether messages are rows alone, as ExtractNewRecordState leaves them").default("false"),
     option("maxwell-json.key.format", OptionType::Enum(&["hash", "array"]), Role::Sink, "Form of keys").default("hash"),
     option("maxwell-json.output-nulls", OptionType::Boolean, Role::Sink, "Whether columns that are NULL are written").default("true"),
+    option("charset", OptionType::Text, Role::Source, "Character set of `json`, `csv` and `inlong` messages, a name of the WHATWG Encoding Standard").default("utf-8"),
+    option("inlong.separator", OptionType::Text, Role::Source, "Character between the fields of `inlong-csv`").default("|"),
+    option("inlong.entry-separator", OptionType::Text, Role::Source, "Character between the entries of `inlong-kv`").default("&"),
+    option("inlong.kv-separator", OptionType::Text, Role::Source, "Character between name and value in `inlong-kv`").default("="),
+    option("inlong.line-separator", OptionType::Text, Role::Source, "Character between the records of a body; without it, a body is one record"),
+    option("inlong.escape", OptionType::Text, Role::Source, "Character that takes the meaning from the one behind it"),
+    option("inlong.quote", OptionType::Text, Role::Source, "Character around text"),
+    option("inlong.null-literal", OptionType::Text, Role::Source, "Text that stands for NULL"),
     option("raw.type", OptionType::Enum(&["bytes", "text"]), Role::Source, "What the column `value` of the format `raw` holds").default("bytes"),
     option("raw.key", OptionType::Enum(&["none", "column", "primary"]), Role::Source, "Whether `raw` has a column `key`, and whether it is the primary key").default("none"),
 ];
@@ -85,6 +99,8 @@ impl Read<'_> {
             "canal-json" => MessageFormat::CanalJson,
             "debezium-json" => MessageFormat::DebeziumJson,
             "maxwell-json" => MessageFormat::MaxwellJson,
+            "inlong-csv" => MessageFormat::InlongCsv,
+            "inlong-kv" => MessageFormat::InlongKv,
             _ => MessageFormat::Json,
         }
     }
@@ -181,6 +197,43 @@ impl Read<'_> {
         (decoder, encoder)
     }
 
+    fn byte(&mut self, key: &str) -> Option<u8> {
+        let text = self.options.text(key).filter(|text| !text.is_empty())?;
+        parse_byte(text).map_err(|why| self.note(key, why.to_string())).ok()
+    }
+
+    fn inlong(&mut self, format: MessageFormat, charset: Option<Charset>, most: usize) -> InlongOptions {
+        let body = if format == MessageFormat::InlongKv {
+            InlongBody::KeyValue {
+                entry_separator: self.byte("inlong.entry-separator").unwrap_or(b'&'),
+                kv_separator: self.byte("inlong.kv-separator").unwrap_or(b'='),
+            }
+        } else {
+            InlongBody::Csv { separator: self.byte("inlong.separator").unwrap_or(b'|') }
+        };
+        let unknown = match self.word("json.unknown-fields").as_str() {
+            "ignore" => UnknownMembers::Ignore,
+            _ => UnknownMembers::Refuse,
+        };
+        InlongOptions {
+            escape: self.byte("inlong.escape"),
+            quote: self.byte("inlong.quote"),
+            line_separator: self.byte("inlong.line-separator"),
+            null_literal: self.options.text("inlong.null-literal").map(|text| text.as_bytes().to_vec()),
+            unknown,
+            charset,
+            max_message_bytes: most,
+            ..InlongOptions::new(body)
+        }
+    }
+
+    fn charset(&mut self) -> Option<Charset> {
+        Charset::parse(self.options.text("charset")?).unwrap_or_else(|why| {
+            self.note("charset", why);
+            None
+        })
+    }
+
     fn maxwell(&self, most: usize) -> (MaxwellDecoderOptions, MaxwellEncoderOptions) {
         let unknown = match self.word("json.unknown-fields").as_str() {
             "ignore" => UnknownMembers::Ignore,
@@ -215,7 +268,7 @@ impl Formats {
         if let Some(text) = options.text("schema").filter(|_| role != Role::Sink) {
             let one = table.clone().unwrap_or_else(|| TableId::bare("messages"));
             match tables::parse(text, &one, &primary_key) {
-                Ok(tables) if tables.len() > 1 && format.rows().is_some() => {
+                Ok(tables) if tables.len() > 1 && format.is_of_one_table() => {
                     read.note(
                         "schema",
                         "messages of this format do not name their table, so only one can be declared",
@@ -224,10 +277,12 @@ impl Formats {
                 Ok(tables) => declared = tables,
                 Err(why) => read.note("schema", why),
             }
-        } else if role != Role::Sink && format == MessageFormat::Csv {
+        } else if role != Role::Sink
+            && matches!(format, MessageFormat::Csv | MessageFormat::InlongCsv | MessageFormat::InlongKv)
+        {
             read.note(
                 "schema",
-                "messages in CSV need `schema`, for example `id BIGINT NOT NULL, name STRING`",
+                "messages of this format need `schema`, for example `id BIGINT NOT NULL, name STRING`",
             );
         } else if role != Role::Sink && format == MessageFormat::MaxwellJson {
             read.note("schema", "messages of Maxwell do not tell types; declare the tables, for example `shop.t (id INT, PRIMARY KEY (id))`");
@@ -238,7 +293,10 @@ impl Formats {
         if !(1024..=512 << 20).contains(&most) {
             read.note("max-message-bytes", "must be between 1kb and 512mb");
         }
+        let charset = read.charset();
         let formats = Self {
+            inlong: read.inlong(format, charset, most),
+            charset,
             format,
             table,
             declared: declared.into_iter().map(Arc::new).collect(),
