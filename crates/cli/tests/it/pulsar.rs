@@ -1,0 +1,6 @@
+//! Pulsar as source and sink, on a real broker.
+
+mod cases;
+mod client;
+mod crash;
+mod paths;
