@@ -1,7 +1,7 @@
 //! Owns the servers of the benchmarks, with the settings that `docs/benchmarks.md` names.
 
 use anyhow::{Context, Result};
-use canalis_testkit::{OwnedServer, start_mariadb, start_postgres};
+use canalis_testkit::{OwnedServer, start_kafka, start_mariadb, start_postgres};
 
 /// A MariaDB as a production server would be set, but for syncing at every commit.
 pub fn mariadb() -> Result<OwnedServer> {
@@ -13,4 +13,9 @@ pub fn mariadb() -> Result<OwnedServer> {
 pub fn postgres() -> Result<OwnedServer> {
     start_postgres(&["-c", "shared_buffers=2GB", "-c", "synchronous_commit=off", "-c", "max_wal_size=8GB"])
         .context("PostgreSQL cannot be had")
+}
+
+/// A broker of one node.
+pub fn kafka() -> Result<OwnedServer> {
+    start_kafka(&[]).context("Kafka cannot be had")
 }

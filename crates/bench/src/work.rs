@@ -3,7 +3,9 @@
 mod backlog;
 mod blackhole;
 mod csv;
+mod formats;
 mod idle;
+mod kafka;
 mod latency;
 mod snapshot;
 
@@ -24,11 +26,39 @@ pub struct Settings {
 
 /// Names of the works, in the order of `docs/benchmarks.md`.
 pub fn names() -> Vec<&'static str> {
-    vec!["snapshot", "snapshot-plain", "backlog", "snapshot-postgres", "blackhole", "csv", "latency", "idle"]
+    vec![
+        "snapshot",
+        "snapshot-plain",
+        "backlog",
+        "snapshot-postgres",
+        "blackhole",
+        "csv",
+        "latency",
+        "idle",
+        "format-json",
+        "format-csv",
+        "format-canal-json",
+        "format-debezium-json",
+        "format-maxwell-json",
+        "kafka-produce-canal-json",
+        "kafka-produce-debezium-json",
+        "kafka-blackhole-canal-json",
+        "kafka-blackhole-debezium-json",
+        "kafka-backlog",
+    ]
 }
 
 /// Measures one work once.
 pub async fn measure(name: &str, settings: &Settings) -> Result<Figures> {
+    if let Some(format) = name.strip_prefix("format-") {
+        return formats::measure(settings, format);
+    }
+    if let Some(format) = name.strip_prefix("kafka-produce-") {
+        return kafka::produce(settings, format).await;
+    }
+    if let Some(format) = name.strip_prefix("kafka-blackhole-") {
+        return kafka::blackhole(settings, format).await;
+    }
     match name {
         "snapshot" => snapshot::mariadb(settings, crate::data::Numbering::Auto).await,
         "snapshot-plain" => snapshot::mariadb(settings, crate::data::Numbering::Plain).await,
@@ -36,6 +66,7 @@ pub async fn measure(name: &str, settings: &Settings) -> Result<Figures> {
         "backlog" => backlog::measure(settings).await,
         "blackhole" => blackhole::measure(settings).await,
         "csv" => csv::measure(settings).await,
+        "kafka-backlog" => kafka::backlog(settings).await,
         "latency" => latency::measure(settings).await,
         "idle" => idle::measure(settings).await,
         other => bail!("there is no work `{other}`"),
