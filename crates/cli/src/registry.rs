@@ -12,6 +12,7 @@ pub fn registry() -> Registry {
     canalis_mysql::register(&mut registry);
     canalis_postgres::register(&mut registry);
     canalis_print::register(&mut registry);
+    #[cfg(feature = "pulsar")]
     canalis_pulsar::register(&mut registry);
     canalis_rocketmq::register(&mut registry);
     canalis_sqlite::register(&mut registry);

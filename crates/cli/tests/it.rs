@@ -11,6 +11,7 @@ mod it {
     mod load;
     mod positions;
     mod process;
+    mod pulsar;
     mod recovery;
     mod targets;
     mod types;
