@@ -5,8 +5,9 @@
 CANALIS_CACHE="${CANALIS_CACHE:-${HOME:-/root}/.cache/canalis}"
 export CANALIS_CACHE
 
-# What building needs beside Rust: a C compiler (SQLite, compression, the Kafka client), OpenSSL for the Kafka client.
-BUILD_PACKAGES="build-essential pkg-config libssl-dev"
+# What building needs beside Rust: a C compiler (SQLite, compression, the Kafka client), OpenSSL for the Kafka client, protoc for
+# the Pulsar client.
+BUILD_PACKAGES="build-essential pkg-config libssl-dev protobuf-compiler"
 
 say() { printf '\n==> %s\n' "$*" >&2; }
 note() { printf '    %s\n' "$*" >&2; }

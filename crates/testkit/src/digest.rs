@@ -35,7 +35,7 @@ pub fn table_digest_of(server: &Server, database: &str, table: &str, columns: &[
     let client = match server.kind {
         ServerKind::MariaDb | ServerKind::MySql => "mysql",
         ServerKind::Postgres => "postgres",
-        ServerKind::Kafka => panic!("Kafka has no tables"),
+        ServerKind::Kafka | ServerKind::Pulsar | ServerKind::RocketMq => panic!("{server} has no tables"),
     };
     let output = Command::new("bash")
         .arg(&script)

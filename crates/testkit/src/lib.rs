@@ -14,15 +14,18 @@ mod kafka;
 mod mysql_family;
 mod owned;
 mod postgres;
+mod pulsar;
+mod rocketmq;
 mod server;
 mod shared;
 mod wait;
 
 pub use digest::{Digest, table_digest, table_digest_of};
 pub use owned::OwnedServer;
+pub use pulsar::{pulsar_admin, pulsar_web_port};
 pub use server::{Server, ServerKind};
 pub use shared::{
-    kafka, mariadb, mysql, postgres, services_required, start_kafka, start_mariadb, start_mysql,
-    start_postgres,
+    kafka, mariadb, mysql, postgres, pulsar, rocketmq, services_required, start_kafka, start_mariadb,
+    start_mysql, start_postgres, start_pulsar, start_rocketmq,
 };
 pub use wait::{free_port, wait_until};

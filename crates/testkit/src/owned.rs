@@ -12,7 +12,7 @@ use crate::guard::{Guard, Order};
 use crate::install::{self, copy_tree};
 use crate::server::{Server, ServerKind};
 use crate::wait::{Attempt, free_port, poll_until};
-use crate::{kafka, mysql_family, postgres};
+use crate::{kafka, mysql_family, postgres, pulsar, rocketmq};
 
 /// How long a server may take to accept connections; generous, for small and busy machines.
 const READY_DEADLINE: Duration = Duration::from_secs(120);
@@ -46,6 +46,8 @@ impl OwnedServer {
             ServerKind::MySql => mysql_family::mysql_template()?,
             ServerKind::Postgres => postgres::template()?,
             ServerKind::Kafka => kafka::template()?,
+            ServerKind::Pulsar => pulsar::template()?,
+            ServerKind::RocketMq => rocketmq::template()?,
         };
         let place = fresh_place(kind)?;
         copy_tree(&template, &place.directory.join("data"))?;
@@ -131,6 +133,8 @@ impl OwnedServer {
             // Orderly enough to give shared memory back, quick enough not to wait for clients.
             ServerKind::Postgres => (postgres::command(&self.place, &self.server, &self.extra_args)?, "QUIT"),
             ServerKind::Kafka => (kafka::command(&self.place, &self.server, &self.extra_args)?, "KILL"),
+            ServerKind::Pulsar => (pulsar::command(&self.place, &self.server, &self.extra_args)?, "KILL"),
+            ServerKind::RocketMq => (rocketmq::command(&self.place, &self.server, &self.extra_args)?, "KILL"),
         };
         let server = self.server.clone();
         let spawn = || Guard::spawn(&argv, &self.place.directory, final_signal, &server.log);
@@ -193,7 +197,11 @@ pub(crate) fn fresh_place(kind: ServerKind) -> Result<Place, String> {
             directory: install::mysql_root()?.join("var/canalis").join(&name),
             inside: PathBuf::from("/var/canalis").join(&name),
         },
-        ServerKind::MariaDb | ServerKind::Postgres | ServerKind::Kafka => {
+        ServerKind::MariaDb
+        | ServerKind::Postgres
+        | ServerKind::Kafka
+        | ServerKind::Pulsar
+        | ServerKind::RocketMq => {
             let directory = std::env::temp_dir().join(&name);
             Place { inside: directory.clone(), directory }
         }
@@ -225,6 +233,8 @@ fn greet(server: &Server) -> Result<(), String> {
             stream.write_all(&kafka::greeting()).map_err(|error| format!("greeting {server}: {error}"))?;
             |bytes| bytes[0] == 0 && bytes[4] == 0
         }
+        ServerKind::Pulsar => return pulsar::greet(server),
+        ServerKind::RocketMq => return rocketmq::greet(server),
     };
     let mut answer = [0_u8; 5];
     stream

@@ -19,6 +19,10 @@ pub enum ServerKind {
     Postgres,
     /// Apache Kafka 4, a single node.
     Kafka,
+    /// Apache Pulsar 4, a single process.
+    Pulsar,
+    /// Apache RocketMQ 5: a broker and its name server, whose port it is.
+    RocketMq,
 }
 
 impl ServerKind {
@@ -29,6 +33,8 @@ impl ServerKind {
             ServerKind::MySql => "mysql",
             ServerKind::Postgres => "postgres",
             ServerKind::Kafka => "kafka",
+            ServerKind::Pulsar => "pulsar",
+            ServerKind::RocketMq => "rocketmq",
         }
     }
 }
@@ -128,7 +134,9 @@ impl Server {
                 let statement = format!("CREATE DATABASE \"{name}\"");
                 client.batch_execute(&statement).await.expect("the account may create databases");
             }
-            ServerKind::Kafka => panic!("Kafka has no databases"),
+            ServerKind::Kafka | ServerKind::Pulsar | ServerKind::RocketMq => {
+                panic!("{self} has no databases")
+            }
         }
         name
     }

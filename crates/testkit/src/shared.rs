@@ -55,6 +55,40 @@ pub fn start_kafka(extra_properties: &[&str]) -> Option<OwnedServer> {
     private(ServerKind::Kafka, extra_properties)
 }
 
+/// The shared Pulsar: broker, bookie and metadata store in one process.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn pulsar() -> Option<&'static Server> {
+    static SHARED: OnceLock<Result<OwnedServer, String>> = OnceLock::new();
+    shared(&SHARED, ServerKind::Pulsar)
+}
+
+/// A private Pulsar with additional lines of its configuration, ended when it is dropped.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn start_pulsar(extra_lines: &[&str]) -> Option<OwnedServer> {
+    private(ServerKind::Pulsar, extra_lines)
+}
+
+/// The shared RocketMQ: a broker that makes no topics by itself, and its name server.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn rocketmq() -> Option<&'static Server> {
+    static SHARED: OnceLock<Result<OwnedServer, String>> = OnceLock::new();
+    shared(&SHARED, ServerKind::RocketMq)
+}
+
+/// A private RocketMQ with additional lines of the broker's properties, ended when it is dropped.
+///
+/// # Panics
+/// When it cannot be had and is required.
+pub fn start_rocketmq(extra_properties: &[&str]) -> Option<OwnedServer> {
+    private(ServerKind::RocketMq, extra_properties)
+}
+
 /// A private MariaDB with additional command line arguments, ended when it is dropped.
 ///
 /// # Panics
@@ -95,7 +129,13 @@ fn private(kind: ServerKind, extra_args: &[&str]) -> Option<OwnedServer> {
 
 fn skip<T>(kind: ServerKind, reason: &str) -> Option<T> {
     // A registry that is out of reach is nobody's fault here; whoever looked says so.
-    let excused = kind == ServerKind::Kafka && std::env::var_os("CANALIS_WITHOUT_KAFKA").is_some();
+    let variable = match kind {
+        ServerKind::Kafka => Some("CANALIS_WITHOUT_KAFKA"),
+        ServerKind::Pulsar => Some("CANALIS_WITHOUT_PULSAR"),
+        ServerKind::RocketMq => Some("CANALIS_WITHOUT_ROCKETMQ"),
+        _ => None,
+    };
+    let excused = variable.is_some_and(|name| std::env::var_os(name).is_some());
     assert!(excused || !services_required(), "{kind} is required and cannot be had: {reason}");
     // Past the capture of test output, which hides what passing tests print. Nothing else can be told there.
     let _ = writeln!(std::io::stderr(), "SKIPPED: this test needs {kind}, which cannot be had: {reason}");
