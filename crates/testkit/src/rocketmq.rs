@@ -17,6 +17,7 @@ use crate::wait::free_port;
 const SCRIPT: &str = r#"
 cd "$1"
 java=$2 jars=$3
+export ROCKETMQ_HOME="$1"
 while [ -s ns.pid ] && kill -0 "$(cat ns.pid)" 2>/dev/null; do sleep 0.05; done
 rm -f alive
 mkfifo alive
@@ -76,8 +77,8 @@ pub(crate) fn command(place: &Place, server: &Server, extra: &[String]) -> Resul
     let mut text = format!(
         "brokerClusterName=canalis\nbrokerName=broker-a\nbrokerId=0\nbrokerIP1=127.0.0.1\n\
          listenPort={}\nhaListenPort={}\nnamesrvAddr=127.0.0.1:{}\nautoCreateTopicEnable=false\n\
-         storePathRootDir={}\nstorePathCommitLog={}\nmapedFileSizeCommitLog=33554432\n\
-         mapedFileSizeConsumeQueue=600000\nmaxIndexNum=20000\nmaxHashSlotNum=5000\ndiskMaxUsedSpaceRatio=99\n",
+         storePathRootDir={}\nstorePathCommitLog={}\nmappedFileSizeCommitLog=33554432\n\
+         mappedFileSizeConsumeQueue=600000\nmaxIndexNum=20000\nmaxHashSlotNum=5000\ndiskMaxUsedSpaceRatio=99\n",
         broker_port(place, server)?,
         free_port(),
         server.port,

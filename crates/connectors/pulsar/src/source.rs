@@ -46,7 +46,6 @@ impl PulsarSource {
         };
         let done = work(&cluster);
         if done.is_err() {
-            self.acknowledger.forget(&cluster);
             *kept = None;
         }
         done

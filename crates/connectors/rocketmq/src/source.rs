@@ -22,6 +22,9 @@ use consumer::QueueConsumer;
 /// How long a topic may have no route before the job is told: brokers register again some seconds after a restart.
 const NO_ROUTE: Duration = Duration::from_secs(30);
 
+/// How long a queue may end before what was read already.
+const LAGS: Duration = Duration::from_secs(10);
+
 /// For every lane the place of the last message that was handed on, and the offset up to which the queue was looked through.
 pub(crate) type LookedThrough = Arc<Mutex<HashMap<String, (u64, u64)>>>;
 
@@ -71,10 +74,10 @@ pub(crate) fn queues(client: &Client, topics: &TopicChoice) -> Result<Vec<Queue>
     match topics {
         TopicChoice::Names(names) => {
             for name in names {
-                let queues = client.queues(name)?.ok_or_else(|| {
-                    Error::new(Code::TableNotFound, format!("RocketMQ has no topic `{name}`"))
-                })?;
-                found.extend(queues);
+                match client.queues(name)? {
+                    Some(queues) => found.extend(queues),
+                    None => return Err(no_topic(client, name)?),
+                }
             }
         }
         TopicChoice::Pattern(pattern) => {
@@ -86,11 +89,24 @@ pub(crate) fn queues(client: &Client, topics: &TopicChoice) -> Result<Vec<Queue>
     Ok(found)
 }
 
-/// The same for a restart, when brokers may be about to come back.
-fn await_range(client: &Client, queue: &Queue) -> Result<(u64, u64)> {
+/// Why there is no such topic: name servers forget what brokers have while those are away.
+fn no_topic(client: &Client, name: &str) -> Result<Error> {
+    let code = if client.cluster()?.broker_addr_table.is_empty() {
+        Code::SourceUnreachable
+    } else {
+        Code::TableNotFound
+    };
+    Ok(Error::new(code, format!("RocketMQ: no broker that is there has the topic `{name}`")))
+}
+
+/// Begin and end of a queue at a restart, when brokers may be about to come back, and copies may lag behind what was read.
+fn await_range(client: &Client, queue: &Queue, wanted: u64) -> Result<(u64, u64)> {
     let began = Instant::now();
     loop {
         match client.range(queue) {
+            Ok((_, high)) if high < wanted && began.elapsed() < LAGS => {
+                std::thread::sleep(Duration::from_millis(200));
+            }
             Err(error) if error.code() == Code::SourceUnreachable && began.elapsed() < NO_ROUTE => {
                 std::thread::sleep(Duration::from_millis(200));
             }
@@ -138,8 +154,8 @@ impl Broker for RocketMqSource {
     fn lost(&self, lanes: &Lanes) -> Result<Vec<LostRange>> {
         let mut lost = Vec::new();
         for (lane, place) in &lanes.lanes {
-            let (low, high) = await_range(&self.client, &Queue::parse(lane)?)?;
             let wanted = place.0[0];
+            let (low, high) = await_range(&self.client, &Queue::parse(lane)?, wanted)?;
             if wanted < low || wanted > high {
                 let on =
                     if self.options.settings.on_lost == OnLost::Latest || wanted > high { high } else { low };

@@ -3,7 +3,7 @@
 use canalis_testkit::{Server, mariadb, pulsar, start_pulsar};
 use mysql_async::prelude::Queryable;
 
-use super::client::{backlog, broker, create, fresh, grow, ledgers, put, skip_all};
+use super::client::{backlog, broker, create, fresh, grow, ledgers, put, skip_all, unload};
 use crate::it::process::{Canalis, newest_checkpoint, sink};
 
 /// Rows of one declared table out of a topic into MariaDB.
@@ -139,14 +139,14 @@ async fn kf_05_messages_that_are_gone_are_told_and_never_jumped_over_in_silence(
     put_rows(pulsar, &topic, false, 200..420, "x").await;
     skip_all(pulsar, &topic, "job");
     let before = ledgers(pulsar, &topic)[0];
+    // Ledgers are removed when new ones have begun.
     let mut next = 420;
-    canalis_testkit::wait_until(std::time::Duration::from_secs(60), async || {
+    while ledgers(pulsar, &topic)[0] == before {
+        assert!(next < 10_000, "the broker removes nothing");
         put_rows(pulsar, &topic, false, next..next + 60, "x").await;
         next += 60;
         skip_all(pulsar, &topic, "job");
-        ledgers(pulsar, &topic)[0] > before
-    })
-    .await;
+    }
     let mut canalis = job.start();
     assert!(!canalis.wait().success());
     let log = canalis.log();
@@ -194,6 +194,24 @@ async fn kf_08_readers_that_died_with_the_broker_are_built_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_moves_is_read_on_without_a_row_twice() {
+    let (Some(pulsar), Some(maria)) = (pulsar(), mariadb()) else { return };
+    let topic = fresh("unload");
+    create(pulsar, &topic, 0);
+    // A table without a key holds what comes twice twice.
+    let mut job = Job::new(pulsar, maria, &topic, "", "").await;
+    job.pipeline = job.pipeline.replace("  primary-keys: id\n", "");
+    let mut canalis = job.start();
+    for round in 0..4 {
+        put_rows(pulsar, &topic, round % 2 == 0, round * 20..round * 20 + 20, "x").await;
+        canalis.until(async || job.rows(maria).await == listed(0..round * 20 + 20, "x")).await;
+        unload(pulsar, &topic);
+    }
+    assert!(canalis.stop().success(), "{}", canalis.log());
+    assert_eq!(job.rows(maria).await, listed(0..80, "x"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_start_up_mode_begins_where_it_says_and_a_bounded_read_ends() {
     let (Some(pulsar), Some(maria)) = (pulsar(), mariadb()) else { return };
     let topic = fresh("modes");
@@ -221,7 +239,8 @@ async fn every_start_up_mode_begins_where_it_says_and_a_bounded_read_ends() {
     canalis.until(async || backlog(pulsar, &topic, "job") == Some(1)).await;
     assert!(canalis.stop().success(), "{}", canalis.log());
     put_rows(pulsar, &topic, false, 20..25, "x").await;
-    let job = Job::new(pulsar, maria, &topic, &format!("{bounded}  scan.startup.mode: subscription\n"), "").await;
+    let job =
+        Job::new(pulsar, maria, &topic, &format!("{bounded}  scan.startup.mode: subscription\n"), "").await;
     let mut canalis = job.start();
     assert!(canalis.wait().success(), "{}", canalis.log());
     assert_eq!(job.rows(maria).await, listed(19..25, "x"));

@@ -5,10 +5,8 @@ use std::time::Duration;
 use canalis_testkit::{Server, pulsar_admin};
 use futures::StreamExt;
 use pulsar::{
-    Consumer, ConsumerOptions, ProducerOptions, Pulsar, SubType, TokioExecutor,
-    consumer::InitialPosition,
-    message::proto::MessageIdData,
-    producer::Message,
+    Consumer, ConsumerOptions, ProducerOptions, Pulsar, SubType, TokioExecutor, consumer::InitialPosition,
+    message::proto::MessageIdData, producer::Message,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +25,8 @@ pub fn broker(role: &str, server: &Server, more: &str) -> String {
 }
 
 fn admin(server: &Server, method: &str, path: &str, body: &str) -> String {
-    let (status, answer) = pulsar_admin(server, method, &format!("persistent/public/default/{path}"), body).unwrap();
+    let (status, answer) =
+        pulsar_admin(server, method, &format!("persistent/public/default/{path}"), body).unwrap();
     assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
     answer
 }
@@ -50,9 +49,15 @@ pub fn skip_all(server: &Server, topic: &str, subscription: &str) {
     admin(server, "POST", &format!("{topic}/subscription/{subscription}/skip_all"), "");
 }
 
+/// Has the broker close a topic or partition and open it again, as it does to balance its load.
+pub fn unload(server: &Server, part: &str) {
+    admin(server, "PUT", &format!("{part}/unload"), "");
+}
+
 /// Messages that a subscription has not read, by the broker; `None` when there is no such subscription.
 pub fn backlog(server: &Server, topic: &str, subscription: &str) -> Option<u64> {
-    let stats: serde_json::Value = serde_json::from_str(&admin(server, "GET", &format!("{topic}/stats"), "")).unwrap();
+    let stats: serde_json::Value =
+        serde_json::from_str(&admin(server, "GET", &format!("{topic}/stats"), "")).unwrap();
     stats["subscriptions"][subscription]["msgBacklog"].as_u64()
 }
 
@@ -71,7 +76,11 @@ pub async fn connect(server: &Server) -> Pulsar<TokioExecutor> {
 /// without a value has no bytes.
 pub async fn put(server: &Server, part: &str, batched: bool, messages: &[(Option<&str>, Option<&str>)]) {
     let client = connect(server).await;
-    let options = ProducerOptions { batch_size: batched.then_some(7), ..ProducerOptions::default() };
+    let options = ProducerOptions {
+        batch_size: batched.then_some(7),
+        block_queue_if_full: true,
+        ..ProducerOptions::default()
+    };
     let mut producer = client.producer().with_topic(part).with_options(options).build().await.unwrap();
     let mut sent = Vec::new();
     for (key, value) in messages {
@@ -96,7 +105,8 @@ pub async fn stored(server: &Server, parts: &[String]) -> Vec<Stored> {
     let client = connect(server).await;
     let mut found = Vec::new();
     for part in parts {
-        let options = ConsumerOptions::default().durable(false).with_initial_position(InitialPosition::Earliest);
+        let options =
+            ConsumerOptions::default().durable(false).with_initial_position(InitialPosition::Earliest);
         let mut consumer: Consumer<Vec<u8>, TokioExecutor> = client
             .consumer()
             .with_topic(part)

@@ -21,8 +21,11 @@ use crate::{client::Cluster, options::Subscription, place};
 
 /// Messages that wait to be taken.
 const WAITING: u32 = 1000;
-/// The same where only the first are of interest.
+/// Messages that are asked for where only the first are of interest.
 const FEW: u32 = 4;
+/// Room for messages of a reader that is asked something: where it has none left, the client does not answer before they are
+/// taken. One entry may hold many.
+pub(super) const ROOM: u32 = 20_000;
 /// How long the first message behind a place may take, when there is one.
 const PROBE: Duration = Duration::from_secs(10);
 
@@ -89,6 +92,7 @@ impl Reader {
         waiting: u32,
         options: ConsumerOptions,
     ) -> Result<Self> {
+        let room = if waiting == FEW { ROOM } else { waiting };
         let consumer = cluster
             .client()
             .consumer()
@@ -97,7 +101,7 @@ impl Reader {
             .with_subscription_type(kind)
             .with_consumer_name("canalis")
             .with_batch_size(waiting)
-            .with_options(options.with_receiver_queue_size(waiting));
+            .with_options(options.with_receiver_queue_size(room));
         let doing = format!("read topic `{topic}`");
         let consumer = cluster.ask(&doing, consumer.build())?;
         Ok(Self { cluster: cluster.clone(), topic: topic.to_owned(), consumer: Some(consumer) })

@@ -1,7 +1,7 @@
 //! Owns connections: one that asks and waits, and one whose answers come by a channel.
 
 use std::{
-    io::{self, BufReader, Write},
+    io::{self, BufRead, BufReader, Write},
     net::{Shutdown, TcpStream, ToSocketAddrs},
     sync::mpsc::Sender,
     time::Duration,
@@ -13,7 +13,7 @@ use super::frame::{self, Account, Answer, Fields};
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long one question may take.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How long an open connection may be silent while answers are due: longer than brokers hold back a pull.
+/// How long the rest of a frame may take once it has begun.
 const SILENCE: Duration = Duration::from_secs(40);
 /// How much is read at once.
 const BUFFER: usize = 128 << 10;
@@ -88,6 +88,11 @@ impl Link {
         let mut reader = BufReader::with_capacity(BUFFER, stream.try_clone()?);
         std::thread::Builder::new().name("rocketmq".to_owned()).spawn(move || {
             loop {
+                // Between two frames anything may take its time; whoever asked knows how long an answer may take.
+                match reader.fill_buf() {
+                    Err(error) if is_silence(&error) => continue,
+                    _ => {}
+                }
                 let answer = frame::read(&mut reader);
                 let ended = answer.is_err();
                 if arrivals.send(Arrival { link, answer }).is_err() || ended {
@@ -102,6 +107,10 @@ impl Link {
     pub(crate) fn send(&mut self, request: &[u8]) -> io::Result<()> {
         self.stream.write_all(request)
     }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 impl Drop for Link {

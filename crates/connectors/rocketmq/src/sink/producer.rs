@@ -136,6 +136,8 @@ impl QueueProducer {
 
     /// Sends what waits for queues that have nothing on its way.
     fn launch_all(&mut self) -> Result<()> {
+        // A connection that was closed while nothing was due is made anew.
+        while self.take_answer(Duration::ZERO)? {}
         for index in 0..self.targets.len() {
             if self.targets[index].flight.is_none() {
                 self.launch(index)?;
@@ -285,10 +287,10 @@ impl Producer for QueueProducer {
         if target.batch.len() < BATCH {
             return Ok(());
         }
-        if target.flight.is_none() {
+        while self.take_answer(Duration::ZERO).map_err(Unsent::Failed)? {}
+        if self.targets[index].flight.is_none() {
             self.launch(index).map_err(Unsent::Failed)?;
         }
-        while self.take_answer(Duration::ZERO).map_err(Unsent::Failed)? {}
         Ok(())
     }
 

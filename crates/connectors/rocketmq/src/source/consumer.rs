@@ -36,6 +36,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const HOLD_MS: u32 = 15_000;
 /// Bytes that may wait to be decoded before pulls stop.
 const READY_BYTES: usize = 16 << 20;
+/// How long the answer to a pull may take: longer than brokers hold it back.
+const SILENCE: Duration = Duration::from_secs(40);
 /// How long looking into one queue may take.
 const PROBE: Duration = Duration::from_secs(10);
 /// What a broker says when messages go while it looks at them: it has not made up its mind where the queue begins.
@@ -52,6 +54,9 @@ struct Lane {
     /// Place behind the last message handed on.
     taken: u64,
     in_flight: Option<i32>,
+    asked: Instant,
+    /// Since when the broker says that the queue ends before what was read already, as a copy may that lags behind.
+    beyond: Option<Instant>,
     not_before: Instant,
 }
 
@@ -147,6 +152,7 @@ impl QueueConsumer {
         let request = frame::request(request::PULL, self.opaque, fields, &[], account);
         link.send(&request).map_err(|e| broken(Side::Source, "ask for messages", e))?;
         lane.in_flight = Some(self.opaque);
+        lane.asked = Instant::now();
         Ok(())
     }
 
@@ -169,6 +175,18 @@ impl QueueConsumer {
         if now.duration_since(since) > MAX_DOWN { Err(error) } else { Ok(()) }
     }
 
+    /// Gives up connections to brokers that answer no more.
+    fn give_up_silent(&mut self) -> Result<()> {
+        let silent = |lane: &&Lane| lane.in_flight.is_some() && lane.asked.elapsed() > SILENCE;
+        match self.lanes.iter().find(silent) {
+            Some(lane) => {
+                let error = broken(Side::Source, "read", io::ErrorKind::TimedOut.into());
+                self.went_down(lane.broker, error)
+            }
+            None => Ok(()),
+        }
+    }
+
     fn arrived(&mut self, arrival: Arrival) -> Result<()> {
         let Some(index) = self.servers.iter().position(|s| s.number == arrival.link && s.link.is_some())
         else {
@@ -177,14 +195,6 @@ impl QueueConsumer {
         };
         let answer = match arrival.answer {
             Ok(answer) => answer,
-            Err(error)
-                if is_silence(&error)
-                    && !self.lanes.iter().any(|l| l.broker == index && l.in_flight.is_some()) =>
-            {
-                // Nothing was due. It is opened again when something is.
-                self.servers[index].link = None;
-                return Ok(());
-            }
             Err(error) => return self.went_down(index, broken(Side::Source, "read", error)),
         };
         self.servers[index].down = None;
@@ -209,14 +219,24 @@ impl QueueConsumer {
         let pulled = Pulled::read(answer)?;
         match pulled.code {
             answer::PULL_OFFSET_MOVED => {
+                let now = Instant::now();
+                let since = *lane.beyond.get_or_insert(now);
+                if pulled.low <= lane.ask && now.duration_since(since) < MAX_DOWN {
+                    lane.not_before = now + PAUSE;
+                    return Ok(());
+                }
                 let why = format!(
                     "queue {}: offset {} is not there; it has {} and later",
                     lane.name, lane.ask, pulled.low
                 );
                 Err(lost(self.options.settings.on_lost, why))
             }
-            answer::PULL_NOT_FOUND => Ok(()),
+            answer::PULL_NOT_FOUND => {
+                lane.beyond = None;
+                Ok(())
+            }
             _ => {
+                lane.beyond = None;
                 // Also when nothing of it is wanted, so that it is noted how far the queue was looked through.
                 self.ready_bytes += pulled.body.len();
                 lane.ask = pulled.next.max(lane.ask);
@@ -309,11 +329,8 @@ fn hand_on(
             value: value.as_deref(),
             timestamp_ms: Some(message.born_ms),
         },
+        headers: None,
     })
-}
-
-fn is_silence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 impl Consumer for QueueConsumer {
@@ -342,6 +359,8 @@ impl Consumer for QueueConsumer {
                 expect: at,
                 taken: at,
                 in_flight: None,
+                asked: now,
+                beyond: None,
                 not_before: now,
             });
         }
@@ -398,7 +417,10 @@ impl Consumer for QueueConsumer {
             match self.arrivals.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(arrival) => self.arrived(arrival)?,
                 // We hold a sender ourselves, so it is never the other error.
-                Err(_) => return Ok(false),
+                Err(_) => {
+                    self.give_up_silent()?;
+                    return Ok(false);
+                }
             }
         }
     }

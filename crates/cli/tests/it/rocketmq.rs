@@ -1,0 +1,6 @@
+//! RocketMQ as source and sink, on a real broker.
+
+mod cases;
+mod client;
+mod crash;
+mod paths;
