@@ -13,6 +13,7 @@ mod it {
     mod process;
     mod pulsar;
     mod recovery;
+    mod rocketmq;
     mod targets;
     mod types;
     mod values;
