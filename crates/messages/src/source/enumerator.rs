@@ -83,7 +83,10 @@ fn give_up_lost(on_lost: OnLost, lost: &[LostRange], from: &mut Lanes) -> Result
         .iter()
         .map(|r| {
             let (wanted, there) = (r.wanted.0[0], r.available.0[0]);
-            if wanted < there {
+            if r.wanted.0[1..] != [0; 2] || r.available.0[1..] != [0; 2] {
+                // Places of more than one number do not count messages.
+                format!("{}: of what follows {:?} the first that is there follows {:?}", r.lane, r.wanted.0, r.available.0)
+            } else if wanted < there {
                 format!("{}: {wanted} to {} are gone ({} messages)", r.lane, there - 1, there - wanted)
             } else {
                 format!("{}: {wanted} is beyond its end {there}", r.lane)
