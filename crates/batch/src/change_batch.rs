@@ -7,8 +7,9 @@ use canalis_types::{Error, Result, RowKind, TableSchema};
 
 /// Rows of one table under one schema version, with the kind of each row.
 ///
-/// An update is two neighbouring rows, −U then +U, never split over two batches. `unchanged` marks cells of
-/// +U rows whose value the source did not send ("unchanged", neither value nor NULL): one optional mask per column.
+/// An update is two neighbouring rows, −U then +U, never split over two batches. `unchanged` marks cells whose value
+/// the source did not send ("unchanged", neither value nor NULL): one optional mask per column. A marked cell of a +U
+/// row is what it was before; one of a −U or −D row is not known.
 #[derive(Debug, Clone)]
 pub struct ChangeBatch {
     schema: Arc<TableSchema>,

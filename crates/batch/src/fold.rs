@@ -2,11 +2,13 @@
 //! touches each row once.
 
 mod images;
+mod marks;
 
 use canalis_types::{Result, RowKind};
 use hashbrown::HashMap;
 
 pub use images::{FoldedImages, fold_images};
+pub use marks::{Marked, MarkedImages, Patch, PatchOrder, Stage, fold_marked, fold_marked_images, has_marks};
 
 use crate::{ChangeBatch, KeyEncoder};
 

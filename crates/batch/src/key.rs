@@ -34,13 +34,14 @@ impl KeyEncoder {
     /// Internal for a column type that cannot be a key.
     pub fn encode(&self, rows: &RecordBatch, row: usize, out: &mut Vec<u8>) -> Result<()> {
         for &index in &self.columns {
-            encode_cell(rows.column(index), row, out)?;
+            encode_column(rows.column(index), row, out)?;
         }
         Ok(())
     }
 }
 
-fn encode_cell(column: &ArrayRef, row: usize, out: &mut Vec<u8>) -> Result<()> {
+/// Appends the part of a key that is in one column.
+pub(crate) fn encode_column(column: &ArrayRef, row: usize, out: &mut Vec<u8>) -> Result<()> {
     if column.is_null(row) {
         out.push(0);
         return Ok(());

@@ -25,6 +25,8 @@ pub struct TargetColumn {
     pub quoted: String,
     /// Type for casts.
     pub cast: String,
+    /// Type for casts of values that are assigned: a cast to a type with a length would cut them silently.
+    pub uncut: String,
     /// How values are written.
     pub form: Form,
     /// Whether NULL is refused.
@@ -228,6 +230,10 @@ fn written(source: usize, target: &ActualColumn, form: Form) -> TargetColumn {
         name: target.name.clone(),
         quoted: ident(&target.name),
         cast: target.ty.sql.clone(),
+        uncut: match target.ty.name.as_str() {
+            name @ ("varchar" | "bpchar" | "bit" | "varbit") => format!("pg_catalog.{}", ident(name)),
+            _ => target.ty.sql.clone(),
+        },
         form,
         not_null: target.not_null,
         any_date: matches!(target.ty.name.as_str(), "text" | "varchar" | "bpchar"),

@@ -4,6 +4,7 @@
 mod bulk;
 mod fold;
 mod land;
+mod patch;
 mod rows;
 mod statement;
 mod window;
@@ -21,10 +22,7 @@ use canalis_connector_api::{
 use canalis_types::{Error, Result, TableId, TableSchema};
 use tokio_postgres::Client;
 
-use self::{
-    bulk::Bulk,
-    rows::{RowSet, check_complete},
-};
+use self::bulk::Bulk;
 use crate::{client::hold_job, sink::Shared, target::Target};
 
 /// Writes rows over one session.
@@ -52,12 +50,6 @@ struct Known {
 struct Window {
     target: Arc<Target>,
     batches: Vec<ChangeBatch>,
-}
-
-impl Window {
-    fn rows(&self, shared: &Shared) -> Result<RowSet<'_>> {
-        RowSet::new(&self.target, &self.batches, shared.options.invalid_date)
-    }
 }
 
 /// Changes and dead letters since the last commit.
@@ -169,12 +161,12 @@ impl SinkWriter for PostgresWriter {
     }
 
     async fn write(&mut self, batch: ChangeBatch) -> Result<()> {
-        check_complete(&batch)?;
         if batch.num_rows() == 0 {
             return Ok(());
         }
         self.count(&batch);
-        let bulk = self.split.is_some() && self.windows.is_empty() && batch.is_insert_only();
+        let is_whole = batch.is_insert_only() && batch.unchanged().is_none();
+        let bulk = self.split.is_some() && self.windows.is_empty() && is_whole;
         if bulk {
             return self.write_bulk(batch).await;
         }

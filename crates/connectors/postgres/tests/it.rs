@@ -13,6 +13,8 @@ mod exactly_once;
 mod keyless;
 #[path = "it/lab.rs"]
 mod lab;
+#[path = "it/left_out.rs"]
+mod left_out;
 #[path = "it/refusals.rs"]
 mod refusals;
 #[path = "it/snapshot.rs"]

@@ -158,6 +158,17 @@ impl Target {
         }
     }
 
+    /// Sets some columns (indexes into `columns`) by key.
+    pub fn patch(&self, columns: &[usize]) -> String {
+        let list = |indexes: &[usize], glue: &str| {
+            let parts: Vec<String> =
+                indexes.iter().map(|i| format!("{} = ?", ident(&self.columns[*i].name))).collect();
+            parts.join(glue)
+        };
+        let table = ident(&self.id.table);
+        format!("UPDATE {table} SET {} WHERE {}", list(columns, ", "), list(&self.key, " AND "))
+    }
+
     /// Whether the table has a key.
     pub fn has_key(&self) -> bool {
         !self.key.is_empty()

@@ -13,7 +13,7 @@ use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
     CommitPoint, CommitReport, DeadLetter, DeadLetterQueue, SinkWriter, SplitBegin, SplitMode,
 };
-use canalis_types::{Code, Error, Result, TableId, TableSchema};
+use canalis_types::{Error, Result, TableId, TableSchema};
 
 use crate::{
     database::Database,
@@ -141,21 +141,13 @@ impl SinkWriter for SqliteWriter {
     }
 
     async fn write(&mut self, batch: ChangeBatch) -> Result<()> {
-        if batch.unchanged().is_some() {
-            let id = &batch.schema().id;
-            return Err(Error::new(
-                Code::NotSupportedYet,
-                format!(
-                    "rows of {id} come without the values of some columns; the SQLite sink needs whole rows for now"
-                ),
-            ));
-        }
         if batch.num_rows() == 0 {
             return Ok(());
         }
         *self.changes.entry(batch.schema().id.clone()).or_default() += batch.num_changes();
         let target = self.target(batch.schema()).await?;
-        if self.split.is_some() && self.windows.is_empty() && batch.is_insert_only() {
+        let is_whole = batch.is_insert_only() && batch.unchanged().is_none();
+        if self.split.is_some() && self.windows.is_empty() && is_whole {
             self.begin().await?;
             let mut letters =
                 self.database.call(move |connection| apply::rows(connection, &target, &batch)).await?;

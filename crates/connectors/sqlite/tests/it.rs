@@ -9,6 +9,8 @@ mod changes;
 mod exactly_once;
 #[path = "it/lab.rs"]
 mod lab;
+#[path = "it/left_out.rs"]
+mod left_out;
 #[path = "it/tables.rs"]
 mod tables;
 #[path = "it/values.rs"]

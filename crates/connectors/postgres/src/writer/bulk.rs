@@ -15,7 +15,7 @@ use super::{
     land::{CHUNK_BYTES, control, final_error, land, open_copy, send},
     rows::{Refused, RowSet},
     statement::Op,
-    window::{BEGIN, plan},
+    window::{BEGIN, fold_all, plan},
 };
 use crate::{
     encode::Style,
@@ -165,12 +165,10 @@ impl PostgresWriter {
             }
         }
         if again || !refused.is_empty() {
+            let folded =
+                if again && !all_new { operations(&target, batches.clone())?.steps } else { Vec::new() };
             let set = RowSet::new(&target, &batches, dates)?;
-            let steps = match (again, all_new) {
-                (false, _) => Vec::new(),
-                (true, true) => vec![(Op::Insert, set.all())],
-                (true, false) => operations(&target, &batches)?,
-            };
+            let steps = if again && all_new { vec![(Op::Insert, set.all())] } else { folded };
             for (op, rows) in steps {
                 land(&self.client, &set, op, &rows, &mut refused).await?;
             }
@@ -188,7 +186,7 @@ impl PostgresWriter {
     pub(super) async fn commit_bulk(&mut self, point: &CommitPoint) -> Result<()> {
         self.finish_segment().await?;
         if !self.windows.is_empty() {
-            let windows = std::mem::take(&mut self.windows);
+            let windows = fold_all(std::mem::take(&mut self.windows))?;
             let shared = self.shared.clone();
             let works = plan(&windows, &shared)?;
             self.apply_carefully(&works, point).await?;

@@ -10,6 +10,7 @@ use futures::SinkExt;
 use tokio_postgres::{Client, CopyInSink};
 
 use super::{
+    patch::NO_ROW,
     rows::{Refused, RowSet},
     statement::{Op, Piece, Route, pieces},
 };
@@ -131,11 +132,15 @@ pub async fn land(
             }
         }
         Op::Replace => replace(client, set, rows, refused).await?,
-        Op::Insert => bisect(client, set, op, rows, refused).await?,
+        Op::Insert | Op::Patch | Op::Move => bisect(client, set, op, rows, refused).await?,
     };
     for Failed { at, trouble } in failed {
-        let missing = op == Op::DeleteImages && trouble.is_missing();
-        refused.note(at, if missing { MISSING.to_owned() } else { trouble.reason });
+        let reason = match op {
+            Op::DeleteImages if trouble.is_missing() => MISSING.to_owned(),
+            Op::Patch | Op::Move if trouble.is_missing() => NO_ROW.to_owned(),
+            _ => trouble.reason,
+        };
+        refused.note(at, reason);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use canalis_batch::{ChangeBatch, RowRef};
 use canalis_connector_api::DeadLetter;
-use canalis_types::{Code, Error, Position, Result, RowKind};
+use canalis_types::{Position, Result, RowKind};
 
 use crate::{
     encode::{Refusal, RowEncoder, Style},
@@ -74,6 +74,12 @@ impl<'a> RowSet<'a> {
         refs
     }
 
+    /// Whether the source sent the value of a column of the target.
+    pub fn is_sent(&self, column: usize, at: RowRef) -> bool {
+        let (batch, row) = place(at);
+        !self.batches[batch].is_unchanged(self.target.columns[column].source, row)
+    }
+
     /// What a row stands for.
     pub fn kind(&self, at: RowRef) -> RowKind {
         let (batch, row) = place(at);
@@ -94,7 +100,7 @@ fn place(at: RowRef) -> (usize, usize) {
 }
 
 /// Rows of one [`RowSet`] that cannot be held, with the reason.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Refused {
     rows: BTreeMap<(u32, u32), String>,
 }
@@ -136,18 +142,4 @@ impl Refused {
         }
         letters
     }
-}
-
-/// Refuses batches that say "unchanged" for cells: writing NULL for them would destroy data.
-pub fn check_complete(batch: &ChangeBatch) -> Result<()> {
-    if batch.unchanged().is_some() {
-        return Err(Error::new(
-            Code::NotSupportedYet,
-            format!(
-                "rows of {} come without the values of some columns; the PostgreSQL sink needs whole rows for now",
-                batch.schema().id
-            ),
-        ));
-    }
-    Ok(())
 }

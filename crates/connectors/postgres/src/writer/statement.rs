@@ -5,7 +5,10 @@ use std::fmt::Write;
 use canalis_batch::RowRef;
 use canalis_types::{Error, Result};
 
-use super::rows::{Refused, RowSet};
+use super::{
+    patch::{patch, relocate},
+    rows::{Refused, RowSet},
+};
 use crate::{
     encode::Style,
     target::{Staging, Target},
@@ -31,6 +34,10 @@ pub enum Op {
     Delete,
     /// Removes one row per image, for tables without a key.
     DeleteImages,
+    /// Sets the columns that were sent of rows that are there.
+    Patch,
+    /// As `Patch` for one row whose key changes as well.
+    Move,
 }
 
 /// How the statements may look.
@@ -96,6 +103,8 @@ pub fn pieces(
         Op::Upsert => stage(Staging::Rows, insert(target.conflict_tail())),
         Op::Replace => stage(Staging::Rows, delete_staged(target, Staging::Rows) + &insert(String::new())),
         Op::Delete => stage(Staging::Keys, delete_staged(target, Staging::Keys)),
+        // Rows of different columns fit no table.
+        Op::Patch | Op::Move => by_literals(set, op, rows, refused)?.map(Piece::Sql).into_iter().collect(),
         Op::DeleteImages => {
             let images = target.list(&target.all(), |c| c.quoted.clone());
             let source =
@@ -144,13 +153,13 @@ fn delete_images(target: &Target, source: &str, copies: &str) -> String {
          FROM {table} t JOIN (SELECT image, count(*) AS copies FROM ({source}) i GROUP BY image) s \
          ON ROW({columns})::text = s.image) m WHERE number <= copies))"
     );
-    all_found(&delete, copies)
+    all_found(&format!("{delete} RETURNING 1"), &format!("(SELECT count(*) FROM d) = {copies}"))
 }
 
-/// Lets a DELETE fail when it does not find its rows: the division by zero is an error about a row, so the rows that
+/// Lets a statement fail when `d`, the rows that it returns, does not meet a condition: the division by zero is an error about a row, so the rows that
 /// are missing are found like rows that are refused, at no cost for the others.
-fn all_found(delete: &str, rows: &str) -> String {
-    format!("WITH d AS ({delete} RETURNING 1) SELECT 1 / (count(*) = {rows})::int FROM d;")
+pub fn all_found(found: &str, condition: &str) -> String {
+    format!("WITH d AS ({found}) SELECT 1 / ({condition})::int;")
 }
 
 /// One statement (or two) with the rows as literals; `None` when no row is left.
@@ -173,6 +182,8 @@ fn by_literals(set: &RowSet<'_>, op: Op, rows: &[RowRef], refused: &mut Refused)
             }
         }
         Op::Delete => delete_keys(set, rows, refused)?,
+        Op::Patch => patch(set, rows, refused)?,
+        Op::Move => relocate(set, rows[0], refused)?,
         Op::DeleteImages if rows.len() <= SINGLE_DELETES => delete_singly(set, rows, refused)?,
         Op::DeleteImages => {
             let (values, kept) = values(set, &target.all(), rows, refused)?;
@@ -283,7 +294,7 @@ fn delete_singly(set: &RowSet<'_>, rows: &[RowRef], refused: &mut Refused) -> Re
             target.table,
             conditions.join(" AND ")
         );
-        sql.push_str(&all_found(&delete, "1"));
+        sql.push_str(&all_found(&format!("{delete} RETURNING 1"), "(SELECT count(*) FROM d) = 1"));
     }
     Ok((!sql.is_empty()).then_some(sql))
 }
@@ -293,6 +304,7 @@ fn comparable(cast: &str) -> bool {
     cast != "json"
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String> {
+/// Literals as text.
+pub fn utf8(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| Error::internal("literals are not UTF-8").with_source(e))
 }

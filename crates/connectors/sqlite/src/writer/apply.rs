@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use canalis_batch::{
-    ChangeBatch, FoldedImages, KeyEncoder, RowRef, fold, fold_images,
+    ChangeBatch, FoldedImages, KeyEncoder, Marked, MarkedImages, Patch, PatchOrder, RowRef, fold,
+    fold_images, fold_marked, fold_marked_images, has_marks,
 };
 use canalis_connector_api::DeadLetter;
 use canalis_types::{Error, Position, Result, RowKind};
@@ -22,6 +23,14 @@ use crate::{
 
 /// Up to this many images are looked for one by one; more by one pass over the table.
 const SINGLE_DELETES: usize = 8;
+
+/// Why a row that is known in part is refused when there is none that it could change.
+const NO_ROW: &str = "the source did not send all columns of the row, and no row of the target has its key to keep the others of";
+/// Why a change of a row without a key is refused.
+const NO_KEY: &str = "the source did not send the key of the row";
+/// Why a change of a table without a key is refused.
+const NOT_WHOLE: &str =
+    "the source did not send all columns of the row, and without a key it can be found by all of them only";
 
 /// A row that SQLite cannot hold, and why.
 type Refused = (RowRef, String);
@@ -59,9 +68,13 @@ pub fn windows(
 ) -> Result<Vec<DeadLetter>> {
     let mut letters = Vec::new();
     for Window { target, batches } in windows {
-        let session = Session { connection, target, batches, position };
         let key =
             batches.first().filter(|_| target.has_key()).and_then(|b| KeyEncoder::for_table(b.schema()));
+        if has_marks(batches) {
+            letters.extend(marked_window(connection, target, batches, position, key)?);
+            continue;
+        }
+        let session = Session { connection, target, batches, position };
         let Some(key) = key else {
             letters.extend(session.images(fold_images(batches)?)?);
             continue;
@@ -69,6 +82,36 @@ pub fn windows(
         let folded = fold(batches, &key)?;
         letters.extend(session.delete_keys(&folded.deletes)?);
         letters.extend(session.letters(session.put(&folded.upserts)?));
+    }
+    Ok(letters)
+}
+
+/// Applies a window in which the source left cells out.
+fn marked_window(
+    connection: &Connection,
+    target: &Target,
+    batches: &[ChangeBatch],
+    position: Option<&Position>,
+    key: Option<KeyEncoder>,
+) -> Result<Vec<DeadLetter>> {
+    let session = |batches| Session { connection, target, batches, position };
+    let Some(key) = key else {
+        let MarkedImages { batches, folded, partial } = fold_marked_images(batches)?;
+        let session = session(batches.as_slice());
+        let mut letters = session.images(folded)?;
+        letters.extend(session.counted(&partial).map(|at| session.letter(at, NOT_WHOLE.to_owned())));
+        return Ok(letters);
+    };
+    let Marked { batches, stages, keyless } = fold_marked(batches, &key, PatchOrder::AsSent)?;
+    let session = session(batches.as_slice());
+    let mut letters: Vec<DeadLetter> =
+        session.counted(&keyless).map(|at| session.letter(at, NO_KEY.to_owned())).collect();
+    for stage in stages {
+        letters.extend(session.delete_keys(&stage.deletes)?);
+        letters.extend(session.letters(session.put(&stage.upserts)?));
+        for patch in stage.patches {
+            letters.extend(session.patch(patch)?);
+        }
     }
     Ok(letters)
 }
@@ -262,6 +305,51 @@ impl Session<'_> {
         }
         missing.extend(wanted.into_values().flatten().map(|at| (at, MISSING.to_owned())));
         Ok(missing)
+    }
+
+    /// The rows without images before updates: an update is one change.
+    fn counted(&self, rows: &[RowRef]) -> impl Iterator<Item = RowRef> {
+        let is_counted = |at: &RowRef| {
+            let (batch, row) = self.place(*at);
+            batch.kinds()[row].is_counted()
+        };
+        rows.iter().copied().filter(is_counted)
+    }
+
+    /// Sets the columns that were sent of a row that is there.
+    fn patch(&self, Patch { before, after }: Patch) -> Result<Option<DeadLetter>> {
+        let (batch, row) = self.place(after);
+        let target = self.target;
+        let moves = before != after;
+        let mut sent: Vec<usize> = (0..target.columns.len())
+            .filter(|c| !batch.is_unchanged(target.columns[*c].source, row))
+            .filter(|c| moves || !target.key.contains(c))
+            .collect();
+        if sent.is_empty() {
+            // Nothing changes, but the row has to be there.
+            sent.clone_from(&target.key);
+        }
+        let mut values = Vec::with_capacity(sent.len() + target.key.len());
+        for (columns, at) in [(&sent, after), (&target.key, before)] {
+            match self.values(columns, at) {
+                Ok(more) => values.extend(more),
+                Err(reason) => return Ok(Some(self.letter(after, reason))),
+            }
+        }
+        let mut statement = self.statement(&target.patch(&sent))?;
+        let fatal = |e| to_error(&format!("writing into `{}`", target.id.table), e);
+        let mut bound = Ok(());
+        for (place, value) in values.into_iter().enumerate() {
+            bound = bound.and_then(|()| statement.raw_bind_parameter(place + 1, value));
+        }
+        match bound.and_then(|()| statement.raw_execute()) {
+            Ok(0) => Ok(Some(self.letter(after, NO_ROW.to_owned()))),
+            Ok(_) => Ok(None),
+            Err(error) => match row_reason(&error) {
+                Some(reason) => Ok(Some(self.letter(after, reason))),
+                None => Err(fatal(error)),
+            },
+        }
     }
 
     fn statement(&self, sql: &str) -> Result<CachedStatement<'_>> {

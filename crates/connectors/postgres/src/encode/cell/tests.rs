@@ -52,6 +52,7 @@ fn cell_with(
             name: "v".into(),
             quoted: "\"v\"".into(),
             cast: actual.sql,
+            uncut: String::new(),
             form,
             not_null,
             any_date: actual.name == "text",
