@@ -3,6 +3,7 @@
 pub mod check;
 pub mod connectors;
 pub mod plan;
+pub mod preview;
 pub mod run;
 pub mod savepoint;
 pub mod version;

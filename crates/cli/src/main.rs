@@ -39,6 +39,8 @@ enum Command {
         /// Pipeline file, YAML or JSON.
         file: PathBuf,
     },
+    /// Show records on their way: source bytes, decoded row, transformed row, sink statement; nothing is written.
+    Preview(commands::preview::PreviewArguments),
     /// List connectors, or the options of one.
     Connectors {
         /// Name of a connector.
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
             Command::Run(run) => commands::run::run(run, &output).await,
             Command::Check { file } => commands::check::check(&file, &output).await,
             Command::Plan { file } => commands::plan::plan(&file, &output).await,
+            Command::Preview(preview) => commands::preview::preview(preview, &output).await,
             Command::Connectors { name } => commands::connectors::connectors(name.as_deref(), &output),
             Command::Savepoint { file, state_dir } => {
                 commands::savepoint::savepoint(&file, state_dir, &output).await

@@ -69,15 +69,20 @@ pub fn load(file: &Path, registry: &Registry) -> Result<Loaded> {
     Ok(Loaded { plan, source, sink })
 }
 
+/// The transforms and routes of a pipeline.
+pub fn transforms(loaded: &Loaded) -> canalis_types::Result<canalis_transforms::Transforms> {
+    canalis_transforms::Transforms::new(
+        loaded.plan.transforms.clone(),
+        loaded.plan.routes.clone(),
+        loaded.plan.transform_options.clone(),
+    )
+}
+
 /// What the tables of a source look like at the sink.
 pub async fn outputs(
     loaded: &Loaded,
 ) -> canalis_types::Result<Vec<(Arc<canalis_types::TableSchema>, Vec<Arc<canalis_types::TableSchema>>)>> {
-    let transforms = canalis_transforms::Transforms::new(
-        loaded.plan.transforms.clone(),
-        loaded.plan.routes.clone(),
-        loaded.plan.transform_options.clone(),
-    )?;
+    let transforms = transforms(loaded)?;
     let planned = transforms.plan_all(&loaded.source.tables().await?)?;
     Ok(planned.iter().map(|t| (t.source().clone(), t.outputs().to_vec())).collect())
 }

@@ -10,6 +10,7 @@ mod it {
     mod keys;
     mod load;
     mod positions;
+    mod preview;
     mod process;
     mod pulsar;
     mod recovery;

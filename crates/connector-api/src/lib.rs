@@ -7,6 +7,7 @@
 mod check;
 mod dead_letter;
 mod options;
+mod preview;
 mod registry;
 mod selector;
 mod sink;
@@ -16,6 +17,7 @@ mod spec;
 pub use check::{Finding, Severity};
 pub use dead_letter::{DeadLetter, DeadLetterQueue};
 pub use options::{Options, nearest};
+pub use preview::{Decoded, PreviewRecord, RawRecord, SinkPreview};
 pub use registry::{Connector, Registry};
 pub use selector::{RoutePattern, TableSelector};
 pub use sink::{

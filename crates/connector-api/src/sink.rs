@@ -10,7 +10,7 @@ use canalis_batch::ChangeBatch;
 use canalis_types::{Position, Result, SchemaChange, TableId, TableSchema};
 use serde_json::Value;
 
-use crate::{DeadLetterQueue, Finding, Split};
+use crate::{DeadLetterQueue, Finding, SinkPreview, Split, SplitMode};
 
 /// What a sink can do.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +73,13 @@ pub trait Sink: Send + Sync {
 
     /// What [`Sink::prepare_table`] would do. Looks at the live system, changes nothing.
     async fn plan_table(&self, schema: &TableSchema) -> Result<TablePlan>;
+
+    /// What a writer would do with the rows of a split of this mode, composed by the code that writes. Looks at the live
+    /// system, changes nothing; a table that is not there is taken to be as [`Sink::plan_table`] would make it.
+    ///
+    /// # Errors
+    /// Those that would stop the writer.
+    async fn preview(&self, batch: &ChangeBatch, mode: SplitMode) -> Result<SinkPreview>;
 
     /// Connects, makes the progress records, and tells what is known of earlier runs.
     async fn open(&self, ctx: &SinkContext) -> Result<SinkRecovery>;

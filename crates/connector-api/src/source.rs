@@ -8,7 +8,10 @@ use canalis_types::{Position, Result, SchemaChange, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{DeadLetter, Finding};
+use crate::{
+    DeadLetter, Finding,
+    preview::{PreviewRecord, first_rows},
+};
 
 /// Whether a source ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,13 @@ pub trait Source: Send + Sync {
         ctx: SourceContext,
         restore: Option<SourceRestore>,
     ) -> Result<Box<dyn SplitEnumerator>>;
+
+    /// Up to `rows` records, decoded as a job would: those that come first, of messages the newest, newest first. Changes
+    /// nothing. By itself it reads what a job that starts now would read first.
+    async fn preview(&self, rows: usize) -> Result<Vec<PreviewRecord>> {
+        let ctx = SourceContext { job: "preview".to_owned(), parallelism: 1, upsert_sink: true };
+        first_rows(self.open(ctx, None).await?, rows).await
+    }
 }
 
 /// Deals splits. Owned by the JobMaster, called from one task.

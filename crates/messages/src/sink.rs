@@ -1,5 +1,6 @@
 //! Owns the sink around a broker's producer, and the contract of that producer.
 
+mod preview;
 mod progress;
 mod topics;
 mod writer;
@@ -7,8 +8,10 @@ mod writer;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
-    Finding, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    Finding, Sink, SinkCapabilities, SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode,
+    TablePlan, WriterContext,
 };
 use canalis_types::{Result, SchemaChange, TableId, TableSchema};
 
@@ -159,6 +162,10 @@ impl Sink for MessageSink {
 
     async fn plan_table(&self, schema: &TableSchema) -> Result<TablePlan> {
         Ok(self.plan(&schema.id)?.1)
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, _mode: SplitMode) -> Result<SinkPreview> {
+        preview::preview(&self.settings, batch)
     }
 
     async fn open(&self, ctx: &SinkContext) -> Result<SinkRecovery> {

@@ -1,6 +1,6 @@
 //! Kafka as source and sink, on a real broker.
 
 mod cases;
-mod client;
+pub mod client;
 mod crash;
-mod paths;
+pub mod paths;

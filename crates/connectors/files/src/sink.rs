@@ -14,8 +14,10 @@ mod writer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
-    Finding, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    Finding, Sink, SinkCapabilities, SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode,
+    TablePlan, WriterContext,
 };
 use canalis_types::{Code, Error, Result, SchemaChange, TableSchema};
 use serde_json::Value;
@@ -126,6 +128,10 @@ impl Sink for FilesSink {
             },
             notes: Vec::new(),
         })
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, mode: SplitMode) -> Result<SinkPreview> {
+        writer::preview(&self.options, batch, mode)
     }
 
     async fn open(&self, _ctx: &SinkContext) -> Result<SinkRecovery> {

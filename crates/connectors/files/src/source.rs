@@ -1,13 +1,16 @@
 //! Owns the source: which files and tables there are.
 
 mod enumerator;
+mod preview;
 mod reader;
 mod scan;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use canalis_connector_api::{Boundedness, Finding, Source, SourceContext, SourceRestore, SplitEnumerator};
+use canalis_connector_api::{
+    Boundedness, Finding, PreviewRecord, Source, SourceContext, SourceRestore, SplitEnumerator,
+};
 use canalis_types::{Column, LogicalType, Result, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 
@@ -147,5 +150,9 @@ impl Source for FilesSource {
             None => FilesEnumerator::new(self.options.clone(), blocking(|| Catalog::find(&self.options))?),
         };
         Ok(Box::new(enumerator))
+    }
+
+    async fn preview(&self, rows: usize) -> Result<Vec<PreviewRecord>> {
+        blocking(|| preview::preview(&self.options, rows))
     }
 }

@@ -31,8 +31,10 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
-    Finding, Options, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    Finding, Options, Sink, SinkCapabilities, SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode,
+    TablePlan, WriterContext,
 };
 use canalis_types::{Code, Error, Result, SchemaChange, TableSchema};
 use futures::{TryStreamExt, stream};
@@ -77,6 +79,10 @@ impl Sink for MySqlSink {
         let plan = prepare::plan(&self.shared, &mut session, schema).await?;
         self.shared.keep(session);
         Ok(plan)
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, _mode: SplitMode) -> Result<SinkPreview> {
+        writer::preview(&self.shared, batch).await
     }
 
     async fn open(&self, ctx: &SinkContext) -> Result<SinkRecovery> {

@@ -7,6 +7,7 @@ mod enumerator;
 mod history;
 mod place;
 mod plan;
+mod preview;
 mod reader;
 mod session;
 mod snapshot;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use canalis_connector_api::{
-    Boundedness, Finding, Options, Source, SourceContext, SourceRestore, SplitEnumerator,
+    Boundedness, Finding, Options, PreviewRecord, Source, SourceContext, SourceRestore, SplitEnumerator,
 };
 use canalis_types::{Result, TableSchema};
 
@@ -82,5 +83,9 @@ impl Source for MySqlSource {
                 Box::new(enumerator::Enumerator::restore(self.options.clone(), &ctx, restore).await?)
             }
         })
+    }
+
+    async fn preview(&self, rows: usize) -> Result<Vec<PreviewRecord>> {
+        preview::preview(&self.options, self.tables().await?, rows).await
     }
 }

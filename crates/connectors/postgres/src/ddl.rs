@@ -6,9 +6,10 @@ use canalis_types::{
 };
 
 use crate::{
+    catalog::{ActualColumn, ActualTable, UniqueIndex},
     options::{InvalidDatePolicy, PostgresOptions},
     quote::{check_identifier, ident, literal},
-    types,
+    types::{self, ActualType},
 };
 
 /// Schema of ids that have none.
@@ -95,6 +96,28 @@ pub fn create_table(
     ];
     statements.extend(comments);
     Ok((statements, notes))
+}
+
+/// What the catalog will say of the table that [`create_table`] makes.
+pub fn foreseen_table(schema: &TableSchema, options: &PostgresOptions) -> ActualTable {
+    let column = |column: &Column| {
+        let in_key = schema.primary_key.contains(&column.name);
+        let not_null = in_key || !column.nullable;
+        ActualColumn {
+            name: column.name.clone(),
+            ty: ActualType::of_declared(&types::declare(&column.ty, in_key, options)),
+            not_null,
+            generated: false,
+            has_default: !not_null,
+        }
+    };
+    let key = UniqueIndex { primary: true, arbiter: true, columns: schema.primary_key.clone() };
+    ActualTable {
+        kind: 'r',
+        columns: schema.columns.iter().map(column).collect(),
+        uniques: schema.has_key().then_some(key).into_iter().collect(),
+        foreign_keys: Vec::new(),
+    }
 }
 
 /// Statement that adds the primary key.
@@ -260,6 +283,52 @@ mod tests {
                 "COMMENT ON COLUMN \"app\".\"order\".\"id\" IS 'it''s the key'",
             ]
         );
+    }
+
+    #[test]
+    fn foreseen_tables_take_what_they_are_made_for() {
+        use LogicalType::*;
+        let types = [
+            Boolean,
+            Int8,
+            UInt8,
+            UInt32,
+            UInt64,
+            Float32,
+            Float64,
+            Decimal { precision: 38, scale: 10 },
+            Decimal { precision: 65, scale: 0 },
+            Date,
+            Time { precision: 6 },
+            Timestamp { precision: 3 },
+            TimestampTz { precision: 0 },
+            Year,
+            Char { length: 5 },
+            Varchar { length: 20_000_000 },
+            Text,
+            Binary { length: 4 },
+            Bytes,
+            Bit { length: 12 },
+            Json,
+            Enum { labels: vec!["a".into()] },
+            Geometry,
+            Uuid,
+        ];
+        for given in [&[][..], &[("json.type", "json")]] {
+            let options = options(given);
+            for ty in &types {
+                for primary_key in [vec!["k".into()], vec!["c".into()]] {
+                    let columns = vec![Column::new("k", Int64, false), Column::new("c", ty.clone(), true)];
+                    let schema = TableSchema::new(TableId::new("app", "t"), columns, primary_key);
+                    let table = foreseen_table(&schema, &options);
+                    let joined = crate::target::Target::join(&schema, "t", &table, &options);
+                    assert!(
+                        joined.is_ok_and(|(target, _)| target.arbiter && target.columns.len() == 2),
+                        "{ty}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

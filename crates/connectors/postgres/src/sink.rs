@@ -9,8 +9,10 @@ use std::{
 };
 
 use async_trait::async_trait;
+use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
-    Finding, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    Finding, Sink, SinkCapabilities, SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode,
+    TablePlan, WriterContext,
 };
 use canalis_types::{Code, Error, Result, SchemaChange, SchemaChangeKind, TableId, TableSchema};
 use tokio_postgres::{Client, error::SqlState};
@@ -23,7 +25,7 @@ use crate::{
     options::{KeyBuild, PostgresOptions},
     progress::Progress,
     target::Target,
-    writer::PostgresWriter,
+    writer::{self, PostgresWriter},
 };
 
 /// Rows go into one PostgreSQL database.
@@ -231,6 +233,18 @@ impl Sink for PostgresSink {
                 Ok(TablePlan { table: schema.id.clone(), statements, notes })
             }
         }
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, _mode: SplitMode) -> Result<SinkPreview> {
+        let options = &self.shared.options;
+        let schema = batch.schema();
+        let table = ddl::qualified(&schema.id, options)?;
+        let client = self.session().await?;
+        let actual = catalog::load(&client, &table).await?;
+        self.give_back(client);
+        let actual = actual.unwrap_or_else(|| ddl::foreseen_table(schema, options));
+        let (target, _) = Target::join(schema, &table, &actual, options)?;
+        writer::preview(&target, batch, options.invalid_date)
     }
 
     async fn open(&self, ctx: &SinkContext) -> Result<SinkRecovery> {

@@ -23,6 +23,32 @@ pub struct ActualType {
     pub sql: String,
 }
 
+impl ActualType {
+    /// The catalog's view of a type that [`declare`] gives.
+    pub fn of_declared(declared: &str) -> Self {
+        let sql = declared.trim_end_matches(" COLLATE \"C\"");
+        let (word, arguments) = sql.split_once('(').unwrap_or((sql, ""));
+        let numbers: Vec<i32> =
+            arguments.trim_end_matches(')').split(',').filter_map(|digits| digits.parse().ok()).collect();
+        let name = match word {
+            "boolean" => "bool",
+            "smallint" => "int2",
+            "integer" => "int4",
+            "bigint" => "int8",
+            "real" => "float4",
+            "double precision" => "float8",
+            same => same,
+        };
+        let modifier = match (name, numbers.as_slice()) {
+            ("numeric", [precision, scale]) => (precision << 16 | scale & 0x7ff) + 4,
+            ("varchar", [length]) => length + 4,
+            (_, [number]) => *number,
+            _ => -1,
+        };
+        Self { name: name.to_owned(), kind: 'b', modifier, deterministic: true, sql: sql.to_owned() }
+    }
+}
+
 /// How the values of a column are written for its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {

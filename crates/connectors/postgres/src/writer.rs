@@ -5,6 +5,7 @@ mod bulk;
 mod fold;
 mod land;
 mod patch;
+mod preview;
 mod rows;
 mod statement;
 mod window;
@@ -24,6 +25,8 @@ use tokio_postgres::Client;
 
 use self::bulk::Bulk;
 use crate::{client::hold_job, sink::Shared, target::Target};
+
+pub use preview::preview;
 
 /// Writes rows over one session.
 pub struct PostgresWriter {

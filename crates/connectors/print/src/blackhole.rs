@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
     CommitPoint, CommitReport, ConnectorSpec, DeliveryGuarantee, Finding, Role, Sink, SinkCapabilities,
-    SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode, TablePlan, WriterContext,
 };
 use canalis_types::{Result, SchemaChange, TableId, TableSchema};
 
@@ -34,6 +34,12 @@ impl Sink for BlackholeSink {
 
     async fn plan_table(&self, schema: &TableSchema) -> Result<TablePlan> {
         Ok(TablePlan { table: schema.id.clone(), statements: Vec::new(), notes: Vec::new() })
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, _mode: SplitMode) -> Result<SinkPreview> {
+        let forgotten =
+            |row: usize| format!("count and forget {} {}", batch.kinds()[row].symbol(), batch.schema().id);
+        Ok(SinkPreview { statements: (0..batch.num_rows()).map(forgotten).collect(), refused: Vec::new() })
     }
 
     async fn open(&self, _ctx: &SinkContext) -> Result<SinkRecovery> {

@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
     CommitPoint, CommitReport, ConnectorSpec, DeliveryGuarantee, Finding, OptionSpec, OptionType, Options,
-    Role, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    Role, Sink, SinkCapabilities, SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode, TablePlan,
+    WriterContext,
 };
 use canalis_formats::{
     RowEncoder,
@@ -81,6 +82,17 @@ impl Sink for PrintSink {
 
     async fn plan_table(&self, schema: &TableSchema) -> Result<TablePlan> {
         Ok(TablePlan { table: schema.id.clone(), statements: Vec::new(), notes: Vec::new() })
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, _mode: SplitMode) -> Result<SinkPreview> {
+        let encoder = JsonEncoder::new(batch.schema(), &JsonEncoderOptions::default());
+        let mut statements = Vec::with_capacity(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            let mut lines = Lines { identifier: self.identifier.clone(), held: Vec::new() };
+            lines.row(&encoder, batch, row)?;
+            statements.push(String::from_utf8_lossy(&lines.held).trim_end().to_owned());
+        }
+        Ok(SinkPreview { statements, refused: Vec::new() })
     }
 
     async fn open(&self, _ctx: &SinkContext) -> Result<SinkRecovery> {

@@ -67,6 +67,16 @@ pub fn load(connection: &Connection, table: &str) -> Result<Option<ActualTable>>
     read(connection, table).map_err(|e| to_error(&format!("looking up table `{table}`"), e))
 }
 
+/// The statements that made a table and its indexes; none when it does not exist.
+pub fn statements(connection: &Connection, table: &str) -> Result<Vec<String>> {
+    let fail = |e| to_error(&format!("looking up table `{table}`"), e);
+    let sql = "SELECT sql FROM sqlite_schema WHERE lower(tbl_name) = lower(?1) AND sql IS NOT NULL \
+               AND type IN ('table', 'index') ORDER BY type = 'index'";
+    let mut statement = connection.prepare(sql).map_err(fail)?;
+    let rows = statement.query_map([table], |row| row.get(0)).map_err(fail)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(fail)
+}
+
 fn read(connection: &Connection, table: &str) -> rusqlite::Result<Option<ActualTable>> {
     let found: Option<(String, bool, bool)> = connection
         .query_row(

@@ -9,7 +9,7 @@ use std::{
 };
 
 use canalis_types::{Code, Error, Result};
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 
 use crate::error::to_error;
 
@@ -53,6 +53,22 @@ impl Database {
         .await
     }
 
+    /// Opens a file that is there, to look and not to touch.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub async fn open_to_look(path: &Path) -> Result<Self> {
+        let path = path.to_owned();
+        spawn(move || {
+            let fail = |e| to_error(&format!("opening {}", path.display()), e);
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(&path, flags).map_err(fail)?;
+            connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
+            Ok(Self { connection: Arc::new(Mutex::new(connection)) })
+        })
+        .await
+    }
+
     /// Runs `work` on a thread that may block. Dropping the future does not stop the work.
     pub async fn call<T, F>(&self, work: F) -> Result<T>
     where
@@ -80,7 +96,8 @@ fn create_directories(path: &Path) -> io::Result<()> {
     missing.iter().try_for_each(|created| File::open(directory_of(created))?.sync_all())
 }
 
-async fn spawn<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+/// Runs work that blocks on a thread that may.
+pub async fn spawn<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|e| Error::internal("a thread of the SQLite sink ended early").with_source(e))?

@@ -6,21 +6,23 @@ use std::{
 };
 
 use async_trait::async_trait;
+use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
-    Finding, Sink, SinkCapabilities, SinkContext, SinkRecovery, SinkWriter, TablePlan, WriterContext,
+    Finding, Sink, SinkCapabilities, SinkContext, SinkPreview, SinkRecovery, SinkWriter, SplitMode,
+    TablePlan, WriterContext,
 };
 use canalis_types::{Code, Error, Result, SchemaChange, SchemaChangeKind, TableId, TableSchema};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::{
     catalog, check,
-    database::Database,
+    database::{Database, spawn},
     ddl::{self, Emptiness},
     error::to_error,
     options::SqliteOptions,
     progress::{self, Owner},
     target::Target,
-    writer::SqliteWriter,
+    writer::{self, SqliteWriter},
 };
 
 /// Rows go into one SQLite database file.
@@ -146,7 +148,23 @@ impl Sink for SqliteSink {
             return Ok(TablePlan { table: schema.id.clone(), statements: vec![sql], notes });
         }
         let schema = schema.clone();
-        self.database().await?.call(move |connection| plan(connection, &schema)).await
+        let database = Database::open_to_look(&self.options.path).await?;
+        database.call(move |connection| plan(connection, &schema)).await
+    }
+
+    async fn preview(&self, batch: &ChangeBatch, _mode: SplitMode) -> Result<SinkPreview> {
+        let schema = batch.schema();
+        let mut structure = Vec::new();
+        if self.options.path.exists() {
+            let database = Database::open_to_look(&self.options.path).await?;
+            let table = schema.id.table.clone();
+            structure = database.call(move |connection| catalog::statements(connection, &table)).await?;
+        }
+        if structure.is_empty() {
+            structure.push(ddl::create_table(schema)?.0);
+        }
+        let batch = batch.clone();
+        spawn(move || writer::preview(&structure, &batch)).await
     }
 
     async fn open(&self, ctx: &SinkContext) -> Result<SinkRecovery> {

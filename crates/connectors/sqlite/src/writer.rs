@@ -2,6 +2,7 @@
 //! with the position in one transaction.
 
 mod apply;
+mod preview;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -22,6 +23,8 @@ use crate::{
     sink,
     target::Target,
 };
+
+pub use preview::preview;
 
 /// Refused rows that wait for the commit before they are handed over earlier.
 const MAX_WAITING_LETTERS: usize = 500;

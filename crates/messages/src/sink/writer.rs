@@ -102,6 +102,24 @@ impl MessageWriter {
     }
 }
 
+/// The rows, as their encoder counts them, that the format cannot say, and their letters.
+pub(super) fn refusals(
+    encoder: &mut dyn MessageEncoder,
+    batch: &ChangeBatch,
+) -> (Vec<usize>, Vec<DeadLetter>) {
+    let mut skip = Vec::new();
+    let mut letters = Vec::new();
+    for (row, kind) in batch.kinds().iter().enumerate() {
+        if *kind != RowKind::UpdateAfter
+            && let Some(reason) = encoder.refusal(batch, row)
+        {
+            skip.push(row);
+            letters.push(DeadLetter::refused(batch, shown_row(batch, row), reason));
+        }
+    }
+    (skip, letters)
+}
+
 /// The row of a change that says most: of an update the one after it.
 fn shown_row(batch: &ChangeBatch, row: usize) -> usize {
     if batch.kinds()[row] == RowKind::UpdateBefore { row + 1 } else { row }
@@ -112,16 +130,7 @@ impl SinkWriter for MessageWriter {
     async fn write(&mut self, batch: ChangeBatch) -> Result<()> {
         let table = batch.schema().id.clone();
         let route = self.route(&table)?;
-        let mut skip = Vec::new();
-        let mut letters = Vec::new();
-        for (row, kind) in batch.kinds().iter().enumerate() {
-            if *kind != RowKind::UpdateAfter
-                && let Some(reason) = self.encoder.refusal(&batch, row)
-            {
-                skip.push(row);
-                letters.push(DeadLetter::refused(&batch, shown_row(&batch, row), reason));
-            }
-        }
+        let (skip, mut letters) = refusals(&mut *self.encoder, &batch);
         self.messages.clear();
         self.encoder.encode(&batch, &skip, &mut self.messages)?;
         self.sent = true;

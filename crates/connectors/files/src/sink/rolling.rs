@@ -55,6 +55,21 @@ pub(super) struct RollingFiles {
     new_names: BTreeSet<PathBuf>,
 }
 
+/// The encoder of lines for files of one structure.
+pub(super) fn new_encoder(
+    options: &SinkOptions,
+    schema: &TableSchema,
+    changes: &ChangeColumn,
+) -> Arc<dyn RowEncoder> {
+    match options.format {
+        Format::Csv => Arc::new(CsvEncoder::new(schema, &options.csv, changes)),
+        Format::Json => {
+            let options = JsonEncoderOptions { decimals: options.decimals, changes: changes.clone() };
+            Arc::new(JsonEncoder::new(schema, &options))
+        }
+    }
+}
+
 impl RollingFiles {
     pub(super) fn new(options: Arc<SinkOptions>, prefix: String) -> Self {
         Self {
@@ -90,14 +105,7 @@ impl RollingFiles {
     }
 
     fn begin(&mut self, schema: &TableSchema, changes: &ChangeColumn) -> Result<Arc<dyn RowEncoder>> {
-        let encoder: Arc<dyn RowEncoder> = match self.options.format {
-            Format::Csv => Arc::new(CsvEncoder::new(schema, &self.options.csv, changes)),
-            Format::Json => {
-                let options =
-                    JsonEncoderOptions { decimals: self.options.decimals, changes: changes.clone() };
-                Arc::new(JsonEncoder::new(schema, &options))
-            }
-        };
+        let encoder = new_encoder(&self.options, schema, changes);
         self.made += 1;
         let directory = table_directory(&schema.id);
         let name = format!("{}-{:06}.{}", self.prefix, self.made, self.options.format.ending());

@@ -5,14 +5,15 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 use async_trait::async_trait;
 use canalis_batch::ChangeBatch;
 use canalis_connector_api::{
-    CommitPoint, CommitReport, DeadLetter, DeadLetterQueue, SinkWriter, SplitBegin, SplitMode, WriterContext,
+    CommitPoint, CommitReport, DeadLetter, DeadLetterQueue, SinkPreview, SinkWriter, SplitBegin, SplitMode,
+    WriterContext,
 };
 use canalis_formats::{ChangeColumn, RowEncoder};
 use canalis_types::{Result, RowKind, TableId};
 use serde_json::Value;
 
 use super::{
-    rolling::{Due, RollingFiles},
+    rolling::{Due, RollingFiles, new_encoder},
     row_kind_clash,
 };
 use crate::{
@@ -98,9 +99,9 @@ impl SinkWriter for FilesWriter {
 
 impl Core {
     fn write(&mut self, batch: &ChangeBatch) -> Result<Vec<DeadLetter>> {
-        let changes = self.changes(batch)?;
+        let changes = changes(&self.options, batch, self.append_only)?;
         let encoder = self.files.encoder(batch.schema(), &changes)?;
-        let (rows, letters) = self.choose(batch, &changes, &*encoder);
+        let (rows, letters) = choose(&self.options, batch, &changes, &*encoder);
         let written = match &rows {
             Rows::All => batch.num_changes(),
             Rows::Some(rows) => rows.iter().filter(|row| batch.kinds()[**row].is_counted()).count() as u64,
@@ -128,58 +129,76 @@ impl Core {
         *self.written.entry(batch.schema().id.clone()).or_default() += written;
         Ok(letters)
     }
+}
 
-    /// Whether the rows of this batch say what they stand for.
-    fn changes(&self, batch: &ChangeBatch) -> Result<ChangeColumn> {
-        let absent = match self.options.row_kinds {
-            RowKinds::Never => true,
-            RowKinds::Always => false,
-            RowKinds::Auto => self.append_only,
+/// The lines that a writer would append for a batch, and the rows it would refuse.
+pub(super) fn preview(options: &SinkOptions, batch: &ChangeBatch, mode: SplitMode) -> Result<SinkPreview> {
+    let changes = changes(options, batch, mode == SplitMode::Append)?;
+    let encoder = new_encoder(options, batch.schema(), &changes);
+    let (rows, refused) = choose(options, batch, &changes, &*encoder);
+    let rows = match rows {
+        Rows::All => (0..batch.num_rows()).collect(),
+        Rows::Some(rows) => rows,
+    };
+    let mut statements = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut line = Vec::new();
+        encoder.write_rows(batch, &mut std::iter::once(row), &mut line)?;
+        statements.push(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned());
+    }
+    Ok(SinkPreview { statements, refused })
+}
+
+/// Whether the rows of this batch say what they stand for.
+fn changes(options: &SinkOptions, batch: &ChangeBatch, append_only: bool) -> Result<ChangeColumn> {
+    let absent = match options.row_kinds {
+        RowKinds::Never => true,
+        RowKinds::Always => false,
+        RowKinds::Auto => append_only,
+    };
+    if absent {
+        return Ok(ChangeColumn::Absent);
+    }
+    let name = &options.row_kind_column;
+    if batch.schema().column(name).is_some() {
+        return Err(row_kind_clash(batch.schema(), name));
+    }
+    Ok(ChangeColumn::Named(name.clone()))
+}
+
+/// The rows that are written, and those that cannot be. An update is written or refused as one.
+fn choose(
+    options: &SinkOptions,
+    batch: &ChangeBatch,
+    changes: &ChangeColumn,
+    encoder: &dyn RowEncoder,
+) -> (Rows, Vec<DeadLetter>) {
+    let insert_only = batch.is_insert_only();
+    let kinds_fit = insert_only || (*changes != ChangeColumn::Absent && options.update_before);
+    if kinds_fit && batch.unchanged().is_none() {
+        return (Rows::All, Vec::new());
+    }
+    let (mut rows, mut letters) = (Vec::with_capacity(batch.num_rows()), Vec::new());
+    let kinds = batch.kinds();
+    let mut row = 0;
+    while row < kinds.len() {
+        let before = kinds[row] == RowKind::UpdateBefore;
+        let counted = row + usize::from(before);
+        let refusal = if *changes == ChangeColumn::Absent && kinds[counted] != RowKind::Insert {
+            Some(format!("`row-kind: never` takes inserts only, the row is {}", kinds[counted].symbol()))
+        } else {
+            encoder.refusal(batch, counted)
         };
-        if absent {
-            return Ok(ChangeColumn::Absent);
-        }
-        let name = &self.options.row_kind_column;
-        if batch.schema().column(name).is_some() {
-            return Err(row_kind_clash(batch.schema(), name));
-        }
-        Ok(ChangeColumn::Named(name.clone()))
-    }
-
-    /// The rows that are written, and those that cannot be. An update is written or refused as one.
-    fn choose(
-        &self,
-        batch: &ChangeBatch,
-        changes: &ChangeColumn,
-        encoder: &dyn RowEncoder,
-    ) -> (Rows, Vec<DeadLetter>) {
-        let insert_only = batch.is_insert_only();
-        let kinds_fit = insert_only || (*changes != ChangeColumn::Absent && self.options.update_before);
-        if kinds_fit && batch.unchanged().is_none() {
-            return (Rows::All, Vec::new());
-        }
-        let (mut rows, mut letters) = (Vec::with_capacity(batch.num_rows()), Vec::new());
-        let kinds = batch.kinds();
-        let mut row = 0;
-        while row < kinds.len() {
-            let before = kinds[row] == RowKind::UpdateBefore;
-            let counted = row + usize::from(before);
-            let refusal = if *changes == ChangeColumn::Absent && kinds[counted] != RowKind::Insert {
-                Some(format!("`row-kind: never` takes inserts only, the row is {}", kinds[counted].symbol()))
-            } else {
-                encoder.refusal(batch, counted)
-            };
-            match refusal {
-                Some(reason) => letters.push(DeadLetter::refused(batch, counted, reason)),
-                None => {
-                    let first = if self.options.update_before { row } else { counted };
-                    rows.extend(first..=counted);
-                }
+        match refusal {
+            Some(reason) => letters.push(DeadLetter::refused(batch, counted, reason)),
+            None => {
+                let first = if options.update_before { row } else { counted };
+                rows.extend(first..=counted);
             }
-            row = counted + 1;
         }
-        (Rows::Some(rows), letters)
+        row = counted + 1;
     }
+    (Rows::Some(rows), letters)
 }
 
 enum Rows {

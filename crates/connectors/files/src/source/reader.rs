@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use canalis_connector_api::{DeadLetter, SourceEvent, SourceReader, Split, Watermark};
-use canalis_formats::{DecodeFailure, DecodedRows, Place};
+use canalis_formats::{BatchLimits, DecodeFailure, DecodedRows, Place};
 use canalis_types::{Code, Error, Position, Result, RowKind, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -78,7 +78,8 @@ fn place(position: &Position) -> Result<Place> {
     Ok(Place { offset: detail.offset, line: detail.line })
 }
 
-fn letter(entry: &FileEntry, failure: DecodeFailure) -> Result<DeadLetter> {
+/// The letter of a record that does not decode.
+pub(super) fn letter(entry: &FileEntry, failure: DecodeFailure) -> Result<DeadLetter> {
     let place = failure.place;
     // Unlike the position of a split it must be told apart from places in other files.
     let detail = json!({ "file": entry.path, "offset": place.offset, "line": place.line });
@@ -136,7 +137,9 @@ impl SourceReader for FilesReader {
         // Not joined: it ends with the file, or at its next send once the receiver is dropped, and holds nothing else.
         thread::Builder::new()
             .name("files-reader".into())
-            .spawn(move || read(FileScan::open(&options, &entry, schema, place), &sender))
+            .spawn(move || {
+                read(FileScan::open(&options, &entry, schema, place, BatchLimits::default()), &sender)
+            })
             .map_err(|e| Error::internal("cannot start a thread for reading files").with_source(e))?;
         Ok(())
     }

@@ -40,7 +40,7 @@ pub(super) struct FileScan {
 }
 
 impl FileScan {
-    /// Opens a file at a place between two records, or at its beginning.
+    /// Opens a file at a place between two records, or at its beginning. Batches are cut at `limits`.
     ///
     /// # Errors
     /// `CNL-2004` when the file is shorter than when it was found, `CNL-2006` when its header does not fit.
@@ -49,9 +49,9 @@ impl FileScan {
         entry: &FileEntry,
         schema: Arc<TableSchema>,
         place: Option<Place>,
+        limits: BatchLimits,
     ) -> Result<Self> {
         let mut file = open(entry)?;
-        let limits = BatchLimits::default();
         let decoder: Box<dyn RecordDecoder> = match options.format {
             Format::Json => {
                 let place = place.unwrap_or(Place::START);
@@ -81,6 +81,11 @@ impl FileScan {
             state: InputEnd::Open,
             ended: false,
         })
+    }
+
+    /// Where reading goes on, between two records.
+    pub(super) fn place(&self) -> Place {
+        self.decoder.place()
     }
 
     /// The next rows and the place behind them; `None` at the end.
@@ -143,7 +148,7 @@ fn json(options: &SourceOptions, decoder: JsonDecoder) -> Box<dyn RecordDecoder>
     }
 }
 
-fn open(entry: &FileEntry) -> Result<File> {
+pub(super) fn open(entry: &FileEntry) -> Result<File> {
     let doing = || format!("open {}", entry.path);
     let file = File::open(&entry.path).map_err(|e| source_io(doing(), e))?;
     let size = file.metadata().map_err(|e| source_io(doing(), e))?.len();

@@ -4,7 +4,7 @@ use canalis_types::{Code, Column, ColumnPlace, Error, Index, LogicalType, Result
 
 use super::{
     column_sql::{Demands, Fidelity, declare, is_variable, literal},
-    existing::{ExistingTable, same_name},
+    existing::{ExistingColumn, ExistingTable, UniqueIndex, same_name},
     session::ServerFacts,
 };
 use crate::quote;
@@ -141,6 +141,49 @@ pub(super) fn carried_indexes(schema: &TableSchema) -> impl Iterator<Item = &Ind
         .indexes
         .iter()
         .filter(move |index| same_family && index.columns.iter().all(|name| schema.column(name).is_some()))
+}
+
+/// What [`create_table`] would make, as far as writers ask for it.
+pub(super) fn planned_table(schema: &TableSchema, facts: &ServerFacts) -> ExistingTable {
+    let columns = schema.columns.iter().map(|column| planned_column(schema, column, facts)).collect();
+    let key =
+        UniqueIndex { name: "PRIMARY".to_owned(), columns: schema.primary_key.clone(), by_prefix: false };
+    let secondary = carried_indexes(schema).filter(|index| index.unique).map(|index| UniqueIndex {
+        name: index.name.clone(),
+        columns: index.columns.clone(),
+        by_prefix: false,
+    });
+    ExistingTable {
+        columns,
+        unique: schema.has_key().then_some(key).into_iter().chain(secondary).collect(),
+        engine: "InnoDB".to_owned(),
+        transactional: true,
+        ..ExistingTable::default()
+    }
+}
+
+fn planned_column(schema: &TableSchema, column: &Column, facts: &ServerFacts) -> ExistingColumn {
+    let declared = declare(column, demands(schema, column, Fidelity::Full), facts, &mut Vec::new());
+    let ty = declared.get(quote::ident(&column.name).len() + 1..).unwrap_or_default();
+    let word = ty.split(['(', ' ']).next().unwrap_or_default().to_lowercase();
+    // MariaDB has another name for it.
+    let data_type = if facts.is_mariadb() && word == "json" { "longtext".to_owned() } else { word };
+    let after = |word: &str| {
+        let rest = ty.split_once(word)?.1;
+        rest.split([' ', ',']).next().map(str::to_lowercase)
+    };
+    let is_text = data_type.ends_with("char") || data_type.ends_with("text");
+    let native = column.native.as_ref().filter(|native| native.dialect == "mysql");
+    ExistingColumn {
+        name: column.name.clone(),
+        nullable: column.nullable,
+        generated: native.is_some_and(|native| native.generated.is_some()),
+        auto_increment: native.is_some_and(|native| native.auto_increment),
+        charset: after(" CHARACTER SET ").or(is_text.then(|| "utf8mb4".to_owned())),
+        collation: after(" COLLATE "),
+        data_type,
+        ..ExistingColumn::default()
+    }
 }
 
 /// Secondary indexes that a table has not got yet.

@@ -94,6 +94,8 @@ pub(super) struct Session {
     pub facts: Arc<ServerFacts>,
     endpoint: Endpoint,
     strictness: Strictness,
+    /// Statements that were not run, while they are only written down.
+    recorded: Option<Vec<String>>,
 }
 
 impl Session {
@@ -123,11 +125,21 @@ impl Session {
                 .await
                 .map_err(|e| config.endpoint.error("setting up a session of the sink", e))?;
         }
-        Ok(Self { conn, facts, endpoint: config.endpoint.clone(), strictness: Strictness::Strict })
+        Ok(Self {
+            conn,
+            facts,
+            endpoint: config.endpoint.clone(),
+            strictness: Strictness::Strict,
+            recorded: None,
+        })
     }
 
     /// Runs a statement without result rows. Several statements separated by `;` run up to the first failure.
     pub(super) async fn run(&mut self, doing: &str, sql: &[u8]) -> Result<Outcome, Failure> {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(String::from_utf8_lossy(sql).into_owned());
+            return Ok(Outcome { affected: 1, warnings: 0 });
+        }
         let result = self.conn.query_drop(sql).await;
         self.outcome(doing, result)
     }
@@ -156,7 +168,25 @@ impl Session {
     where
         T: FromRow + Send + 'static,
     {
+        if self.is_recording() {
+            return Ok(Vec::new());
+        }
         self.conn.query(sql.as_ref()).await.map_err(|error| Failure::sort(&self.endpoint, doing, error))
+    }
+
+    /// From now on statements are written down instead of run, and taken to have done what they should.
+    pub(super) fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// Whether statements are only written down.
+    pub(super) fn is_recording(&self) -> bool {
+        self.recorded.is_some()
+    }
+
+    /// Ends the recording with what was written down.
+    pub(super) fn recorded(&mut self) -> Vec<String> {
+        self.recorded.take().unwrap_or_default()
     }
 
     /// Number and text of the last statement's warnings (the server keeps a limited number).

@@ -8,6 +8,7 @@ use std::{
 use canalis_types::{Code, Column, Error, LogicalType, Result, TableId, TableSchema};
 
 use super::{
+    ddl::planned_table,
     existing::{ExistingColumn, ExistingTable, same_name},
     fit::{Fit, Guard, fit},
     session::ServerFacts,
@@ -190,6 +191,34 @@ impl Target {
         Ok((target, notes))
     }
 
+    /// The target that [`Target::build`] would give for a table that the sink has just made for `schema`.
+    pub(super) fn planned(schema: &Arc<TableSchema>, place: &TableId, facts: &ServerFacts) -> Self {
+        let table = planned_table(schema, facts);
+        let mut columns = Vec::new();
+        for (index, (column, stored)) in schema.columns.iter().zip(&table.columns).enumerate() {
+            // Such a column holds every value but for digits that no decimal of the server has.
+            let scale = match column.ty {
+                LogicalType::Decimal { scale, .. } if scale > 30 => Some(30),
+                _ => None,
+            };
+            if !stored.generated {
+                columns.push(write_column(index, column, stored, Guard { scale, fraction: None }));
+            }
+        }
+        let position = |index| columns.iter().position(|column| column.index == index);
+        Self {
+            schema: schema.clone(),
+            name: quote::table(place),
+            key: schema.key_indexes().into_iter().filter_map(position).collect(),
+            columns,
+            mode: mode(schema, &table, facts, &mut Vec::new(), &mut Vec::new()),
+            keeps_columns: false,
+            auto_increment: table.columns.iter().any(|column| column.auto_increment),
+            was_filled: false,
+            exact_collation: facts.exact_collation(),
+        }
+    }
+
     /// The quoted names of the written columns, separated by commas.
     pub(super) fn column_list(&self) -> String {
         self.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(",")
@@ -341,5 +370,67 @@ impl Targets {
         let mut targets = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         targets.insert(target.schema.id.clone(), target.clone());
         target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use canalis_types::{Index, NativeType};
+
+    use super::*;
+    use crate::{Flavor, ServerInfo};
+
+    fn native(mut column: Column, sql: &str, generated: Option<&str>) -> Column {
+        column.native = Some(NativeType {
+            dialect: "mysql".into(),
+            sql: sql.into(),
+            charset: None,
+            collation: None,
+            auto_increment: false,
+            generated: generated.map(str::to_owned),
+        });
+        column
+    }
+
+    fn planned(schema: TableSchema) -> Target {
+        let info = ServerInfo { flavor: Flavor::MySql, version: (9, 7, 0), version_text: String::new() };
+        let place = schema.id.clone();
+        Target::planned(&Arc::new(schema), &place, &ServerFacts::sample(info, HashSet::new()))
+    }
+
+    #[test]
+    fn planned_tables_are_written_as_they_will_be_made() {
+        let columns = || {
+            vec![
+                native(Column::new("id", LogicalType::Int32, false), "int", None),
+                Column::new("sum", LogicalType::Decimal { precision: 65, scale: 35 }, true),
+                Column::new("doc", LogicalType::Json, true),
+                Column::new("name", LogicalType::Text, true),
+                native(Column::new("twice", LogicalType::Int32, true), "int", Some("(`id` * 2)")),
+                Column::new("kind", LogicalType::Enum { labels: vec!["a".into()] }, true),
+            ]
+        };
+        let keyed = TableSchema::new(TableId::new("d", "t"), columns(), vec!["id".into()]);
+        let target = planned(keyed.clone());
+        assert_eq!(target.mode, Mode::Upsert);
+        assert_eq!(target.column_list(), "`id`,`sum`,`doc`,`name`,`kind`");
+        assert_eq!(target.key, [0]);
+        let comparisons: Vec<Comparison> = target.columns.iter().map(|c| c.comparison).collect();
+        use Comparison::{Document, Own, Text};
+        assert_eq!(comparisons, [Own, Own, Document, Text, Own]);
+        assert_eq!(target.columns[1].guard.scale, Some(30));
+        assert!(target.columns[4].blank_is_error_value);
+        let mut unique = keyed;
+        unique.indexes.push(Index {
+            name: "u".into(),
+            unique: true,
+            columns: vec!["sum".into()],
+            definition: "UNIQUE KEY `u` (`sum`)".into(),
+        });
+        assert_eq!(planned(unique).mode, Mode::Replace);
+        let keyless = TableSchema::new(TableId::new("d", "t"), columns(), Vec::new());
+        assert_eq!(planned(keyless).mode, Mode::Ordered);
     }
 }

@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use canalis_batch::{ChangeBatch, RowRef};
 use canalis_connector_api::{
-    CommitPoint, CommitReport, DeadLetter, SinkWriter, SplitBegin, SplitMode, WriterContext,
+    CommitPoint, CommitReport, DeadLetter, SinkPreview, SinkWriter, SplitBegin, SplitMode, WriterContext,
 };
 use canalis_types::{Code, Error, Position, Result, TableId, TableSchema};
 
 use super::{
     cells::BatchCells,
+    ddl::check_names,
     failure::Failure,
     keyed::{apply_keyed, delete_rows, store_many},
     keyless::apply_ordered,
@@ -20,7 +21,7 @@ use super::{
     shared::Shared,
     statement::{Match, Room, Rows, Verb},
     strict::{Care, store_rows},
-    target::{Mode, Target},
+    target::{Filled, Mode, Target},
 };
 
 /// Bytes of batches that one LOAD DATA statement takes. They stay in memory until the server has confirmed each row, and
@@ -193,10 +194,7 @@ impl Writer {
         self.window.sort_by(|a, b| a.target.name.cmp(&b.target.name));
         for pile in &self.window {
             let target = &*pile.target;
-            letters.extend(match target.mode {
-                Mode::Ordered => apply_ordered(&mut self.session, target, &pile.batches, care, room).await?,
-                _ => apply_keyed(&mut self.session, target, &pile.batches, care, room).await?,
-            });
+            letters.extend(apply_all(&mut self.session, target, &pile.batches, care, room).await?);
         }
         Ok(letters)
     }
@@ -226,6 +224,40 @@ impl Writer {
         });
         &mut self.window[at]
     }
+}
+
+/// Applies changes of one table as its mode says.
+async fn apply_all(
+    session: &mut Session,
+    target: &Target,
+    batches: &[ChangeBatch],
+    care: Care,
+    room: Room,
+) -> Result<Vec<DeadLetter>, Failure> {
+    match target.mode {
+        Mode::Ordered => apply_ordered(session, target, batches, care, room).await,
+        _ => apply_keyed(session, target, batches, care, room).await,
+    }
+}
+
+/// The statements by which changes would be applied, and the rows that would be refused without asking the server. Nothing
+/// is run but questions about the table.
+pub(super) async fn preview(shared: &Shared, batch: &ChangeBatch) -> Result<SinkPreview> {
+    let schema = batch.schema();
+    let place = shared.place(&schema.id)?;
+    check_names(schema, &place)?;
+    let mut session = shared.session().await?;
+    let target = match shared.read(&mut session, &place).await? {
+        Some(existing) => Target::build(schema, &place, &existing, &session.facts, Filled::Perhaps)?.0,
+        None => Target::planned(schema, &place, &session.facts),
+    };
+    let room = Room { bytes: shared.config.max_statement_bytes, rows: STATEMENT_ROWS };
+    session.record();
+    let applied = apply_all(&mut session, &target, std::slice::from_ref(batch), Care::Quick, room).await;
+    let statements = session.recorded();
+    let refused = applied.map_err(|failure| failure.into_error("composing statements"))?;
+    shared.keep(session);
+    Ok(SinkPreview { statements, refused })
 }
 
 fn all_rows(batches: &[ChangeBatch]) -> Vec<RowRef> {

@@ -118,6 +118,22 @@ impl RowDecoder {
     }
 }
 
+/// The fields of a row in packet form, separated by tabs, `\N` for NULL: for people.
+pub(crate) fn fields(packet: &[u8], columns: usize) -> Vec<u8> {
+    let mut cursor = Cursor::new(packet);
+    let mut out = Vec::with_capacity(packet.len());
+    for column in 0..columns {
+        if column > 0 {
+            out.push(b'\t');
+        }
+        match field(&mut cursor) {
+            Ok(Some(bytes)) => out.extend_from_slice(bytes),
+            _ => out.extend_from_slice(b"\\N"),
+        }
+    }
+    out
+}
+
 /// A field of a row in packet form; `None` for NULL.
 #[inline]
 fn field<'a>(cursor: &mut Cursor<'a>) -> Decoded<Option<&'a [u8]>> {

@@ -38,6 +38,11 @@ type Refused = (RowRef, String);
 /// Why the removal of an image is refused that no row has.
 const MISSING: &str = "no row of the target is equal to the one that was removed at the source";
 
+/// Whether a row is refused because rows that were there before are not.
+pub fn is_about_rows_of_before(reason: &str) -> bool {
+    reason == MISSING || reason == NO_ROW
+}
+
 /// Why a row was not written.
 enum Failure {
     /// Its own fault.
