@@ -4,4 +4,5 @@
 //! every input: no panic, no endless loop, no memory beyond the caps, every record accounted for, and that what was
 //! read can be written and reads back as the same.
 
+pub mod messages;
 pub mod records;
