@@ -194,7 +194,7 @@ fn datetime(out: &mut Vec<u8>, micros: i64, precision: u8, form: TimeForm) {
     }
 }
 
-fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);
     let written = STANDARD.encode_slice(bytes, &mut out[start..]).expect("the room is the encoded length");

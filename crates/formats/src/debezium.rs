@@ -38,7 +38,9 @@ mod write_schema;
 
 pub use decoder::{DebeziumDecoder, DebeziumDecoderOptions};
 pub use encoder::{Clock, DebeziumEncoder, DebeziumEncoderOptions};
+pub(crate) use derive::labels_of;
 pub use modes::{BigintUnsignedMode, BinaryMode, Connector, DecimalMode, TimeMode, ZeroDates};
+pub(crate) use topics::{Tables, Topics};
 
 /// What stands for a value that the database did not log.
 pub const UNAVAILABLE: &str = "__debezium_unavailable_value";

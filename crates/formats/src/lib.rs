@@ -4,6 +4,7 @@
 //!
 //! Must not know: connectors, the runtime, IO.
 
+pub mod avro;
 pub mod canal;
 mod cells;
 mod charset;

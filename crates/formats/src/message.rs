@@ -7,7 +7,7 @@ mod java_number;
 use std::{fmt, ops::Range, sync::Arc};
 
 use canalis_batch::ChangeBatch;
-use canalis_types::{Result, SchemaChangeKind, TableId, TableSchema};
+use canalis_types::{Error, Result, SchemaChangeKind, TableId, TableSchema};
 
 pub(crate) use changes::{Change, changes};
 pub(crate) use gather::{Gatherer, Slot};
@@ -36,6 +36,9 @@ pub enum Step {
     /// A table is new or has changed. Nothing of the message is gathered yet: the caller takes the rows gathered before, passes
     /// the change on, calls [`MessageDecoder::apply`], and decodes the same message again.
     Structure(Box<StructureChange>),
+    /// What decoding needs beside the message cannot be had, a schema registry for example. Nothing of the message is gathered, and
+    /// it may be fine: the job fails, and tries again if the error is one that allows it.
+    Failed(Box<Error>),
 }
 
 /// A change of structure that a message told of.
@@ -96,6 +99,11 @@ pub trait MessageDecoder: Send {
 
     /// Rows gathered, −U included.
     fn rows(&self) -> usize;
+
+    /// The table of the message that was decoded last; `None` when every message is of the same.
+    fn newest(&self) -> Option<&TableId> {
+        None
+    }
 
     /// Bytes of the messages of the rows gathered.
     fn bytes(&self) -> usize;

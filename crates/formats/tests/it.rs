@@ -3,6 +3,12 @@
 // Helpers outside of test functions may unwrap too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "it/avro_cases.rs"]
+mod avro_cases;
+#[path = "it/avro_round_trip.rs"]
+mod avro_round_trip;
+#[path = "it/avro_support.rs"]
+mod avro_support;
 #[path = "it/canal_cases.rs"]
 mod canal_cases;
 #[path = "it/canal_round_trip.rs"]
@@ -31,6 +37,8 @@ mod debezium_support;
 mod debezium_vectors;
 #[path = "it/every_type.rs"]
 mod every_type;
+#[path = "it/flink_golden.rs"]
+mod flink_golden;
 #[path = "it/foreign_bytes.rs"]
 mod foreign_bytes;
 #[path = "it/inlong_cases.rs"]

@@ -1,5 +1,6 @@
 //! Owns the formats of messages by option: one table of options for all brokers, decoders and encoders made from it.
 
+mod avro;
 mod options;
 mod tables;
 mod transcoding;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use canalis_formats::{
     Charset,
+    avro::AvroKind,
     canal::{CanalDecoder, CanalDecoderOptions, CanalEncoder, CanalEncoderOptions, KeyChanges},
     debezium::{DebeziumDecoder, DebeziumDecoderOptions, DebeziumEncoder, DebeziumEncoderOptions},
     inlong::{InlongDecoder, InlongOptions},
@@ -19,6 +21,8 @@ use canalis_types::{Code, Error, Result, SchemaChangeKind, TableId, TableSchema}
 
 pub use options::{FORMAT_OPTIONS, Problem};
 use transcoding::Transcoding;
+
+use crate::sink::Topics;
 
 /// A format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,10 @@ pub enum MessageFormat {
     DebeziumJson,
     /// Messages of Maxwell.
     MaxwellJson,
+    /// Plain rows in Avro.
+    Avro,
+    /// Envelopes of Debezium in Avro.
+    DebeziumAvro,
     /// InLong's delimited bodies.
     InlongCsv,
     /// InLong's bodies of names with values.
@@ -52,9 +60,18 @@ impl MessageFormat {
         }
     }
 
+    /// What messages hold, for the formats of Avro.
+    fn avro(self) -> Option<AvroKind> {
+        match self {
+            Self::Avro => Some(AvroKind::Rows),
+            Self::DebeziumAvro => Some(AvroKind::Debezium),
+            _ => None,
+        }
+    }
+
     /// Whether a message does not say which table it is of.
     fn is_of_one_table(self) -> bool {
-        self.rows().is_some() || matches!(self, Self::InlongCsv | Self::InlongKv)
+        self.rows().is_some() || matches!(self, Self::InlongCsv | Self::InlongKv | Self::Avro)
     }
 }
 
@@ -70,6 +87,7 @@ pub struct Formats {
     pub(crate) debezium: (DebeziumDecoderOptions, DebeziumEncoderOptions),
     pub(crate) maxwell: (MaxwellDecoderOptions, MaxwellEncoderOptions),
     pub(crate) inlong: InlongOptions,
+    pub(crate) avro: avro::AvroSettings,
     /// Of JSON and CSV messages, if it is not UTF-8.
     pub(crate) charset: Option<Charset>,
 }
@@ -116,6 +134,12 @@ impl Formats {
                 let table = declared.first().ok_or_else(|| Error::internal("no table is declared"))?;
                 Box::new(InlongDecoder::new(self.inlong.clone(), table.clone()))
             }
+            (MessageFormat::Avro, None) => {
+                self.avro.decoder(AvroKind::Rows, self.table.clone(), declared.clone())
+            }
+            (MessageFormat::DebeziumAvro, None) => {
+                self.avro.decoder(AvroKind::Debezium, None, declared.clone())
+            }
             (MessageFormat::DebeziumJson, None) => {
                 Box::new(DebeziumDecoder::new(self.debezium.0.clone(), declared.clone()))
             }
@@ -142,8 +166,11 @@ impl Formats {
     }
 
     /// An encoder. With `separate_keys`, rows of one key may go to another partition when the key changes, so a change of the key
-    /// is written as a delete of the old and an insert of the new.
-    pub fn encoder(&self, separate_keys: bool) -> Box<dyn MessageEncoder> {
+    /// is written as a delete of the old and an insert of the new. A dry one changes nothing anywhere: it does not register schemas.
+    pub(crate) fn encoder(&self, separate_keys: bool, topics: &Topics, dry: bool) -> Box<dyn MessageEncoder> {
+        if let Some(kind) = self.format.avro() {
+            return self.avro.encoder(kind, topics, dry);
+        }
         match (self.format, self.format.rows()) {
             (_, Some(kind)) => Box::new(RowsEncoder::new(kind, self.rows.clone())),
             (MessageFormat::DebeziumJson, None) => Box::new(DebeziumEncoder::new(self.debezium.1.clone())),

@@ -7,12 +7,14 @@
 mod blocking;
 mod format;
 mod lanes;
+mod registry;
 mod sink;
 mod source;
 
 pub use blocking::blocking;
 pub use format::{FORMAT_OPTIONS, Formats, MessageFormat, Problem};
 pub use lanes::{Lanes, Place};
+pub use registry::{Registry, RegistryOptions};
 pub use sink::{
     MessageSink, Partitioner, Producer, ProducerContext, Progress, Record, SinkBroker, SinkSettings,
     TopicRule, Topics, Unsent,

@@ -130,8 +130,7 @@ fn bits(field: &Field) -> Result<(LogicalType, Form), String> {
 }
 
 /// The labels of `a,b\,c`: commas inside of labels have a backslash before them.
-fn labels(field: &Field) -> Vec<String> {
-    let text = field.parameter("allowed").unwrap_or_default();
+pub(crate) fn labels_of(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut escaped = false;
     for character in text.chars() {
@@ -155,6 +154,10 @@ fn labels(field: &Field) -> Vec<String> {
         out.last_mut().expect("there is always one").push('\\');
     }
     if text.is_empty() { Vec::new() } else { out }
+}
+
+fn labels(field: &Field) -> Vec<String> {
+    labels_of(field.parameter("allowed").unwrap_or_default())
 }
 
 /// The form that values of a known type have whose schema says `derived`; `None` when they are not of that type.

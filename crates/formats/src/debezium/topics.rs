@@ -7,14 +7,14 @@ const KEYS: usize = 16;
 
 /// The tables that rows of a topic were of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tables {
+pub(crate) enum Tables {
     None,
     One(usize),
     Many,
 }
 
 #[derive(Debug)]
-pub(super) struct Topic {
+pub(crate) struct Topic {
     pub tables: Tables,
     /// Table of the last row.
     pub last: Option<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Topic {
 
 impl Topic {
     /// A row of this table came.
-    pub(super) fn note(&mut self, slot: usize) {
+    pub(crate) fn note(&mut self, slot: usize) {
         self.last = Some(slot);
         self.tables = match self.tables {
             Tables::None => Tables::One(slot),
@@ -34,7 +34,7 @@ impl Topic {
     }
 
     /// A row of this key was deleted.
-    pub(super) fn deleted(&mut self, key: &[u8]) {
+    pub(crate) fn deleted(&mut self, key: &[u8]) {
         self.forget(key);
         let mut room = if self.deleted.len() == KEYS {
             self.deleted.remove(0)
@@ -47,7 +47,7 @@ impl Topic {
     }
 
     /// A row of this key came, or the tombstone. Whether its delete was the newest that was known of it.
-    pub(super) fn forget(&mut self, key: &[u8]) -> bool {
+    pub(crate) fn forget(&mut self, key: &[u8]) -> bool {
         let Some(at) = self.deleted.iter().rposition(|k| k == key) else { return false };
         self.spare.push(self.deleted.remove(at));
         true
@@ -56,7 +56,7 @@ impl Topic {
 
 /// All topics seen.
 #[derive(Debug, Default)]
-pub(super) struct Topics {
+pub(crate) struct Topics {
     by_name: HashMap<String, usize>,
     topics: Vec<Topic>,
     last: (String, usize),
@@ -64,7 +64,7 @@ pub(super) struct Topics {
 
 impl Topics {
     /// The number of a topic.
-    pub(super) fn number(&mut self, name: &str) -> usize {
+    pub(crate) fn number(&mut self, name: &str) -> usize {
         if self.last.0 == name && !self.topics.is_empty() {
             return self.last.1;
         }
@@ -84,7 +84,7 @@ impl Topics {
         number
     }
 
-    pub(super) fn get(&mut self, number: usize) -> &mut Topic {
+    pub(crate) fn get(&mut self, number: usize) -> &mut Topic {
         &mut self.topics[number]
     }
 }

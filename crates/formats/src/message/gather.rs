@@ -78,11 +78,13 @@ pub(crate) struct Gatherer<P> {
     slots: Vec<Slot<P>>,
     by_id: HashMap<TableId, usize>,
     bytes: usize,
+    /// The slot that was asked for last.
+    newest: Option<usize>,
 }
 
 impl<P> Default for Gatherer<P> {
     fn default() -> Self {
-        Self { slots: Vec::new(), by_id: HashMap::new(), bytes: 0 }
+        Self { slots: Vec::new(), by_id: HashMap::new(), bytes: 0, newest: None }
     }
 }
 
@@ -108,7 +110,13 @@ impl<P> Gatherer<P> {
     }
 
     pub(crate) fn slot(&mut self, index: usize) -> &mut Slot<P> {
+        self.newest = Some(index);
         &mut self.slots[index]
+    }
+
+    /// The table that was worked on last.
+    pub(crate) fn newest(&self) -> Option<&TableId> {
+        self.newest.map(|index| &self.slots[index].schema.id)
     }
 
     pub(crate) fn slots(&self) -> &[Slot<P>] {

@@ -113,6 +113,7 @@ impl Reader {
         for _ in 0..3 {
             match self.decoder.decode(&message)? {
                 Step::Taken => return Ok(()),
+                Step::Failed(why) => panic!("{why}"),
                 Step::Ignored => {
                     self.read.ignored += 1;
                     return Ok(());

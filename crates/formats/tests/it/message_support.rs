@@ -49,6 +49,7 @@ pub fn decode(decoder: &mut dyn MessageDecoder, messages: &[Message<'_>]) -> Out
             match decoder.decode(message) {
                 Ok(Step::Taken) => {}
                 Ok(Step::Ignored) => outcome.ignored += 1,
+                Ok(Step::Failed(why)) => panic!("{why}"),
                 Ok(Step::Structure(change)) => {
                     take(decoder, &mut outcome);
                     decoder.apply(&change);

@@ -18,16 +18,16 @@ use canalis_formats::{
 };
 use canalis_types::{TableId, TableSchema};
 
-use super::{Formats, MessageFormat, tables};
+use super::{Formats, MessageFormat, avro::{AVRO_OPTIONS, AvroSettings}, tables};
 
 /// A key and what is wrong with its value.
 pub type Problem = (String, String);
 
 /// Formats that are read.
 const READ: &[&str] =
-    &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "inlong-csv", "inlong-kv"];
+    &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "avro", "debezium-avro", "inlong-csv", "inlong-kv"];
 /// Formats that are written.
-const WRITTEN: &[&str] = &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json"];
+const WRITTEN: &[&str] = &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "avro", "debezium-avro"];
 
 const fn option(key: &'static str, ty: OptionType, role: Role, doc: &'static str) -> OptionSpec {
     OptionSpec::new(key, ty, role, doc)
@@ -69,6 +69,15 @@ pub const FORMAT_OPTIONS: &[OptionSpec] = &[
     option("inlong.escape", OptionType::Text, Role::Source, "Character that takes the meaning from the one behind it"),
     option("inlong.quote", OptionType::Text, Role::Source, "Character around text"),
     option("inlong.null-literal", OptionType::Text, Role::Source, "Text that stands for NULL"),
+    AVRO_OPTIONS[0],
+    AVRO_OPTIONS[1],
+    AVRO_OPTIONS[2],
+    AVRO_OPTIONS[3],
+    AVRO_OPTIONS[4],
+    AVRO_OPTIONS[5],
+    AVRO_OPTIONS[6],
+    AVRO_OPTIONS[7],
+    AVRO_OPTIONS[8],
     option("raw.type", OptionType::Enum(&["bytes", "text"]), Role::Source, "What the column `value` of the format `raw` holds").default("bytes"),
     option("raw.key", OptionType::Enum(&["none", "column", "primary"]), Role::Source, "Whether `raw` has a column `key`, and whether it is the primary key").default("none"),
 ];
@@ -99,6 +108,8 @@ impl Read<'_> {
             "canal-json" => MessageFormat::CanalJson,
             "debezium-json" => MessageFormat::DebeziumJson,
             "maxwell-json" => MessageFormat::MaxwellJson,
+            "avro" => MessageFormat::Avro,
+            "debezium-avro" => MessageFormat::DebeziumAvro,
             "inlong-csv" => MessageFormat::InlongCsv,
             "inlong-kv" => MessageFormat::InlongKv,
             _ => MessageFormat::Json,
@@ -222,6 +233,7 @@ impl Read<'_> {
             null_literal: self.options.text("inlong.null-literal").map(|text| text.as_bytes().to_vec()),
             unknown,
             charset,
+            avro,
             max_message_bytes: most,
             ..InlongOptions::new(body)
         }
@@ -294,6 +306,8 @@ impl Formats {
             read.note("max-message-bytes", "must be between 1kb and 512mb");
         }
         let charset = read.charset();
+        let (avro, more) = AvroSettings::read(options, role, format.avro().is_some(), &primary_key, most);
+        read.problems.extend(more);
         let formats = Self {
             inlong: read.inlong(format, charset, most),
             charset,

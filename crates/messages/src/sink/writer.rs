@@ -44,7 +44,7 @@ impl MessageWriter {
         exactly_once: bool,
         context: WriterContext,
     ) -> Self {
-        let encoder = settings.formats.encoder(settings.partitioner.separates_keys());
+        let encoder = settings.formats.encoder(settings.partitioner.separates_keys(), &settings.topics, false);
         Self {
             settings,
             producer,
@@ -132,7 +132,8 @@ impl SinkWriter for MessageWriter {
         let route = self.route(&table)?;
         let (skip, mut letters) = refusals(&mut *self.encoder, &batch);
         self.messages.clear();
-        self.encoder.encode(&batch, &skip, &mut self.messages)?;
+        // A schema registry may have to be asked.
+        blocking(|| self.encoder.encode(&batch, &skip, &mut self.messages))?;
         self.sent = true;
         letters.extend(blocking(|| self.send(&batch, &route))?);
         let refused = letters.len() as u64;

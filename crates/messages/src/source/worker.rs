@@ -237,6 +237,7 @@ impl Decoding {
         loop {
             match self.decoder.decode(message) {
                 Ok(Step::Taken | Step::Ignored) => break,
+                Ok(Step::Failed(error)) => return Err(End::Failed(*error)),
                 Ok(Step::Structure(change)) => {
                     self.structure(&change)?;
                     if change.alone {
@@ -349,10 +350,16 @@ pub(super) fn sample(broker: &dyn Broker, settings: &SourceSettings) -> Result<V
         consumer.poll(WAIT, &mut |Delivery { lane, next, message }| {
             taken += 1;
             newest = Instant::now();
-            while let Ok(Step::Structure(change)) = decoder.decode(&message) {
-                decoder.apply(&change);
-                if change.alone {
-                    break;
+            loop {
+                match decoder.decode(&message) {
+                    Ok(Step::Structure(change)) => {
+                        decoder.apply(&change);
+                        if change.alone {
+                            break;
+                        }
+                    }
+                    Ok(Step::Failed(error)) => return Err(*error),
+                    _ => break,
                 }
             }
             if open.get(&start[lane].0).is_some_and(|end| next >= *end) {
