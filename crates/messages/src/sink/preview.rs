@@ -11,7 +11,7 @@ use super::{Partitioner, SinkSettings, writer::refusals};
 /// The messages of a batch. The partition is told in words: its number would need a producer, which shuts out that of a job
 /// that runs.
 pub(super) fn preview(settings: &SinkSettings, batch: &ChangeBatch) -> Result<SinkPreview> {
-    let mut encoder = settings.formats.encoder(settings.partitioner.separates_keys());
+    let mut encoder = settings.formats.encoder(settings.partitioner.separates_keys(), &settings.topics, true);
     let (skip, refused) = refusals(&mut *encoder, batch);
     let mut messages = Messages::default();
     encoder.encode(batch, &skip, &mut messages)?;
