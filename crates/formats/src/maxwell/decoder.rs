@@ -35,6 +35,8 @@ impl Default for MaxwellDecoderOptions {
 pub struct MaxwellDecoder {
     options: MaxwellDecoderOptions,
     rows: Gatherer<Plan>,
+    /// Tables that were declared.
+    declared: usize,
     /// Database, table, place.
     by_name: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     data: Members<'static>,
@@ -74,11 +76,13 @@ enum Kind {
 }
 
 impl MaxwellDecoder {
-    /// A decoder that knows these tables. A table without a schema part is found in any database.
+    /// A decoder that knows these tables. A table without a schema part is found in any database; messages that name no table,
+    /// as Flink writes them, are of the declared one if there is but one.
     pub fn new(options: MaxwellDecoderOptions, tables: Vec<Arc<TableSchema>>) -> Self {
         let mut decoder = Self {
             options,
             rows: Gatherer::default(),
+            declared: tables.len(),
             by_name: HashMap::new(),
             data: Vec::new(),
             old: Vec::new(),
@@ -99,6 +103,9 @@ impl MaxwellDecoder {
     }
 
     fn find(&self, database: &[u8], table: &[u8]) -> Option<usize> {
+        if table.is_empty() {
+            return (self.declared == 1).then_some(0);
+        }
         let among = |database: &[u8]| self.by_name.get(database)?.get(table).copied();
         among(database).or_else(|| among(b""))
     }
