@@ -37,8 +37,8 @@ mod write_cell;
 mod write_schema;
 
 pub use decoder::{DebeziumDecoder, DebeziumDecoderOptions};
-pub use encoder::{Clock, DebeziumEncoder, DebeziumEncoderOptions};
 pub(crate) use derive::labels_of;
+pub use encoder::{Clock, DebeziumEncoder, DebeziumEncoderOptions};
 pub use modes::{BigintUnsignedMode, BinaryMode, Connector, DecimalMode, TimeMode, ZeroDates};
 pub(crate) use topics::{Tables, Topics};
 

@@ -22,7 +22,7 @@ use canalis_types::{Code, Error, Result, SchemaChangeKind, TableId, TableSchema}
 pub use options::{FORMAT_OPTIONS, Problem};
 use transcoding::Transcoding;
 
-use crate::sink::Topics;
+use crate::{sink::Topics, source::MetadataColumn};
 
 /// A format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,7 @@ pub struct Formats {
     pub(crate) avro: avro::AvroSettings,
     /// Of JSON and CSV messages, if it is not UTF-8.
     pub(crate) charset: Option<Charset>,
+    pub(crate) metadata: Vec<MetadataColumn>,
 }
 
 impl Formats {
@@ -99,6 +100,11 @@ impl Formats {
             return vec![Arc::new(raw_table(self.fallback_table(), self.raw.0, self.raw.1))];
         }
         self.declared.clone()
+    }
+
+    /// Columns that tell of the message behind those of its rows.
+    pub fn metadata(&self) -> &[MetadataColumn] {
+        &self.metadata
     }
 
     /// Whether no message has to be looked at to know the structure.
@@ -144,15 +150,15 @@ impl Formats {
                 Box::new(DebeziumDecoder::new(self.debezium.0.clone(), declared.clone()))
             }
             (MessageFormat::MaxwellJson, None) => {
-                Box::new(MaxwellDecoder::new(self.maxwell.0.clone(), declared.clone()))
+                Box::new(MaxwellDecoder::new(self.maxwell.0, declared.clone()))
             }
-            (_, None) => Box::new(CanalDecoder::new(self.canal.0.clone(), declared.clone())),
+            (_, None) => Box::new(CanalDecoder::new(self.canal.0, declared.clone())),
         };
         if let (Some(charset), Some(_)) = (self.charset, self.format.rows()) {
             decoder = Box::new(Transcoding::new(charset, decoder));
         }
         for after in known {
-            if !declared.iter().any(|table| *table == after) {
+            if !declared.contains(&after) {
                 decoder.apply(&StructureChange {
                     kind: SchemaChangeKind::CreateTable,
                     before: None,
@@ -174,10 +180,10 @@ impl Formats {
         match (self.format, self.format.rows()) {
             (_, Some(kind)) => Box::new(RowsEncoder::new(kind, self.rows.clone())),
             (MessageFormat::DebeziumJson, None) => Box::new(DebeziumEncoder::new(self.debezium.1.clone())),
-            (MessageFormat::MaxwellJson, None) => Box::new(MaxwellEncoder::new(self.maxwell.1.clone())),
+            (MessageFormat::MaxwellJson, None) => Box::new(MaxwellEncoder::new(self.maxwell.1)),
             (_, None) => {
                 let key_changes = if separate_keys { KeyChanges::DeleteInsert } else { KeyChanges::Update };
-                Box::new(CanalEncoder::new(CanalEncoderOptions { key_changes, ..self.canal.1.clone() }))
+                Box::new(CanalEncoder::new(CanalEncoderOptions { key_changes, ..self.canal.1 }))
             }
         }
     }

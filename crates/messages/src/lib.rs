@@ -19,4 +19,7 @@ pub use sink::{
     MessageSink, Partitioner, Producer, ProducerContext, Progress, Record, SinkBroker, SinkSettings,
     TopicRule, Topics, Unsent,
 };
-pub use source::{Broker, Consumer, Delivery, LaneStart, LostRange, MessageSource, OnLost, SourceSettings};
+pub use source::{
+    Broker, Consumer, Delivery, LaneStart, LostRange, MessageSource, MetadataColumn, OnLost, RecentLane,
+    SourceSettings, headers_text,
+};

@@ -2,6 +2,8 @@
 
 mod enumerator;
 mod history;
+mod metadata;
+mod preview;
 mod reader;
 mod replay;
 mod worker;
@@ -9,12 +11,16 @@ mod worker;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use canalis_connector_api::{Boundedness, Finding, Source, SourceContext, SourceRestore, SplitEnumerator};
+use canalis_connector_api::{
+    Boundedness, Finding, PreviewRecord, Source, SourceContext, SourceRestore, SplitEnumerator,
+};
 use canalis_formats::message::Message;
 use canalis_types::{Position, Result, TableSchema};
 
 use crate::{Formats, Lanes, Place, blocking};
 use enumerator::Enumerator;
+use metadata::Metadata;
+pub use metadata::{MetadataColumn, headers_text};
 
 /// A lane and the place where reading begins.
 pub type LaneStart = (String, Place);
@@ -28,6 +34,19 @@ pub struct LostRange {
     pub wanted: Place,
     /// First place that is still there, or the end of the lane when the place is beyond it.
     pub available: Place,
+}
+
+/// A lane and the stretch of it that holds its newest messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentLane {
+    /// The lane.
+    pub name: String,
+    /// Place where the stretch begins.
+    pub from: Place,
+    /// Where the lane ends now.
+    pub end: Place,
+    /// Whether nothing older could be had.
+    pub is_whole: bool,
 }
 
 /// What to do when messages are gone.
@@ -50,6 +69,8 @@ pub struct Delivery<'a> {
     pub next: Place,
     /// The message.
     pub message: Message<'a>,
+    /// Its headers as a JSON object, where the consumer was asked for them and there are some.
+    pub headers: Option<&'a str>,
 }
 
 /// A broker as a source, configured. Methods may block.
@@ -68,6 +89,22 @@ pub trait Broker: Send + Sync {
     /// # Errors
     /// When the broker cannot be asked.
     fn ends(&self, lanes: &Lanes) -> Result<Lanes>;
+
+    /// All lanes, each with a stretch at its end of about as many messages. By itself everything from the start-up mode's
+    /// beginning on.
+    ///
+    /// # Errors
+    /// When the broker cannot be asked, or has no such topic.
+    fn recent(&self, messages: u64) -> Result<Vec<RecentLane>> {
+        let _ = messages;
+        let start = self.start()?;
+        let mut ends = self.ends(&Lanes { count: 0, lanes: start.iter().cloned().collect() })?.lanes;
+        let recent = start.into_iter().map(|(name, from)| {
+            let end = ends.remove(&name).unwrap_or(from);
+            RecentLane { name, from, end, is_whole: true }
+        });
+        Ok(recent.collect())
+    }
 
     /// Lanes whose place is no longer there.
     ///
@@ -167,6 +204,10 @@ impl Source for MessageSource {
             None => Enumerator::fresh(broker, settings),
         })?;
         Ok(Box::new(enumerator))
+    }
+
+    async fn preview(&self, rows: usize) -> Result<Vec<PreviewRecord>> {
+        blocking(|| preview::preview(&*self.broker, &self.settings, rows))
     }
 }
 

@@ -55,7 +55,9 @@ fn properties(place: &Place, port: u16, extra: &[String]) -> Result<PathBuf, Str
         place.inside.join("data").display()
     );
     for line in extra {
-        text.push_str(line);
+        // Later lines win; `{port}` and `{controller}` stand for the ports.
+        let line = line.replace("{port}", &port.to_string()).replace("{controller}", &controller.to_string());
+        text.push_str(&line);
         text.push('\n');
     }
     fs::write(&file, text).map_err(|error| format!("writing {}: {error}", file.display()))?;

@@ -4,4 +4,5 @@ mod avro;
 mod cases;
 pub mod client;
 mod crash;
+mod options;
 pub mod paths;

@@ -8,13 +8,15 @@ use std::{
 use canalis_connector_api::Finding;
 use canalis_formats::message::Message as Lent;
 use canalis_messages::{
-    Broker, Consumer as LaneConsumer, Delivery, LaneStart, Lanes, LostRange, OnLost, Place,
+    Broker, Consumer as LaneConsumer, Delivery, LaneStart, Lanes, LostRange, MetadataColumn, OnLost, Place,
+    RecentLane, headers_text,
 };
 use canalis_types::{Code, Error, Result};
 use rdkafka::{
     Message, Offset, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer},
     error::KafkaError,
+    message::Headers as _,
 };
 
 use crate::{
@@ -172,6 +174,24 @@ impl Broker for KafkaSource {
         Ok(ends)
     }
 
+    fn recent(&self, messages: u64) -> Result<Vec<RecentLane>> {
+        let client = self.client()?;
+        let mut recent = Vec::new();
+        for (topic, partitions) in topic_partitions(&client, &self.options.topics)? {
+            for partition in partitions {
+                let (low, high) = client::range(&client, Side::Source, &topic, partition)?;
+                let from = high.saturating_sub(messages).max(low);
+                recent.push(RecentLane {
+                    name: lane_name(&topic, partition),
+                    from: Place::at(from),
+                    end: Place::at(high),
+                    is_whole: from == low,
+                });
+            }
+        }
+        Ok(recent)
+    }
+
     fn lost(&self, lanes: &Lanes) -> Result<Vec<LostRange>> {
         let client = self.client()?;
         let mut lost = Vec::new();
@@ -195,6 +215,7 @@ impl Broker for KafkaSource {
             lanes: Vec::new(),
             last: 0,
             down: None,
+            headers: String::new(),
         }))
     }
 
@@ -233,6 +254,8 @@ struct KafkaConsumer {
     last: usize,
     /// Since when brokers are away, and when that was last said.
     down: Option<(Instant, Instant)>,
+    /// Headers of the message that is lent, where they are asked for.
+    headers: String,
 }
 
 impl KafkaConsumer {
@@ -331,6 +354,12 @@ impl LaneConsumer for KafkaConsumer {
             })?;
         }
         let next = u64::try_from(message.offset()).unwrap_or(0) + 1;
+        self.headers.clear();
+        if self.options.settings.formats.metadata().contains(&MetadataColumn::Headers)
+            && let Some(headers) = message.headers()
+        {
+            self.headers = headers_text(headers.iter().map(|header| (header.key, header.value)));
+        }
         take(Delivery {
             lane: self.last,
             next: Place::at(next),
@@ -340,6 +369,7 @@ impl LaneConsumer for KafkaConsumer {
                 value: message.payload(),
                 timestamp_ms: message.timestamp().to_millis(),
             },
+            headers: (!self.headers.is_empty()).then_some(self.headers.as_str()),
         })?;
         self.lanes[self.last].next = next;
         Ok(true)

@@ -288,6 +288,10 @@ impl MessageDecoder for CanalDecoder {
         self.gatherer.rows()
     }
 
+    fn newest(&self) -> Option<&TableId> {
+        self.gatherer.newest()
+    }
+
     fn bytes(&self) -> usize {
         self.gatherer.bytes()
     }

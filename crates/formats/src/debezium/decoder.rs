@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use canalis_batch::ChangeBatch;
-use canalis_types::{Result, RowKind, SchemaChangeKind, TableSchema};
+use canalis_types::{Result, RowKind, SchemaChangeKind, TableId, TableSchema};
 
 use super::{
     BigintUnsignedMode, BinaryMode, DecimalMode, TimeMode, UNAVAILABLE,
@@ -347,6 +347,10 @@ impl MessageDecoder for DebeziumDecoder {
 
     fn rows(&self) -> usize {
         self.rows.rows()
+    }
+
+    fn newest(&self) -> Option<&TableId> {
+        self.rows.newest()
     }
 
     fn bytes(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use canalis_batch::{BatchBuilder, ChangeBatch};
-use canalis_types::{Result, RowKind, TableSchema};
+use canalis_types::{Result, RowKind, TableId, TableSchema};
 
 use super::{
     InlongBody, InlongOptions,
@@ -207,6 +207,10 @@ impl MessageDecoder for InlongDecoder {
 
     fn rows(&self) -> usize {
         self.rows.rows()
+    }
+
+    fn newest(&self) -> Option<&TableId> {
+        self.rows.newest()
     }
 
     fn bytes(&self) -> usize {

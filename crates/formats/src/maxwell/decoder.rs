@@ -336,6 +336,10 @@ impl MessageDecoder for MaxwellDecoder {
         self.rows.rows()
     }
 
+    fn newest(&self) -> Option<&TableId> {
+        self.rows.newest()
+    }
+
     fn bytes(&self) -> usize {
         self.rows.bytes()
     }

@@ -230,6 +230,10 @@ impl MessageDecoder for RowsDecoder {
         self.rows.rows()
     }
 
+    fn newest(&self) -> Option<&TableId> {
+        self.rows.newest()
+    }
+
     fn bytes(&self) -> usize {
         self.rows.bytes()
     }

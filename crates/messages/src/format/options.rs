@@ -18,16 +18,32 @@ use canalis_formats::{
 };
 use canalis_types::{TableId, TableSchema};
 
-use super::{Formats, MessageFormat, avro::{AVRO_OPTIONS, AvroSettings}, tables};
+use super::{
+    Formats, MessageFormat,
+    avro::{AVRO_OPTIONS, AvroSettings},
+    tables,
+};
+use crate::source::MetadataColumn;
 
 /// A key and what is wrong with its value.
 pub type Problem = (String, String);
 
 /// Formats that are read.
-const READ: &[&str] =
-    &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "avro", "debezium-avro", "inlong-csv", "inlong-kv"];
+const READ: &[&str] = &[
+    "json",
+    "csv",
+    "raw",
+    "canal-json",
+    "debezium-json",
+    "maxwell-json",
+    "avro",
+    "debezium-avro",
+    "inlong-csv",
+    "inlong-kv",
+];
 /// Formats that are written.
-const WRITTEN: &[&str] = &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "avro", "debezium-avro"];
+const WRITTEN: &[&str] =
+    &["json", "csv", "raw", "canal-json", "debezium-json", "maxwell-json", "avro", "debezium-avro"];
 
 const fn option(key: &'static str, ty: OptionType, role: Role, doc: &'static str) -> OptionSpec {
     OptionSpec::new(key, ty, role, doc)
@@ -40,6 +56,7 @@ pub const FORMAT_OPTIONS: &[OptionSpec] = &[
     option("table", OptionType::Text, Role::Source, "Id of the table that the messages belong to, for formats that do not name it; without it every topic is a table"),
     option("schema", OptionType::Text, Role::Source, "Columns, for example `id BIGINT NOT NULL, name VARCHAR(20)`, or tables: `shop.orders (id BIGINT, name STRING, PRIMARY KEY (id)); shop.items (…)`; without it they follow from the messages, where the format tells types"),
     option("primary-keys", OptionType::Text, Role::Source, "Names of the key columns, joined by commas"),
+    option("metadata.list", OptionType::Text, Role::Source, "Columns that tell of the message, behind those of its rows: `topic`, `partition`, `offset`, `timestamp`, `key`, `headers`, joined by commas; each is named like `__topic__`"),
     option("max-message-bytes", OptionType::Bytes, Role::Source, "Size of the largest message that is decoded").default("64MB"),
     option("json.unknown-fields", OptionType::Enum(&["refuse", "ignore", "evolve"]), Role::Source, "What happens to fields that are no columns: the message does not decode, they are left out, or they become columns").default("refuse"),
     option("json.decimal", OptionType::Enum(&["string", "number"]), Role::Sink, "How decimals are written; many readers round numbers").default("string"),
@@ -233,7 +250,6 @@ impl Read<'_> {
             null_literal: self.options.text("inlong.null-literal").map(|text| text.as_bytes().to_vec()),
             unknown,
             charset,
-            avro,
             max_message_bytes: most,
             ..InlongOptions::new(body)
         }
@@ -308,9 +324,16 @@ impl Formats {
         let charset = read.charset();
         let (avro, more) = AvroSettings::read(options, role, format.avro().is_some(), &primary_key, most);
         read.problems.extend(more);
+        let list = options.text("metadata.list").unwrap_or_default();
+        let metadata = MetadataColumn::parse_list(list).unwrap_or_else(|why| {
+            read.note("metadata.list", why);
+            Vec::new()
+        });
         let formats = Self {
             inlong: read.inlong(format, charset, most),
             charset,
+            avro,
+            metadata,
             format,
             table,
             declared: declared.into_iter().map(Arc::new).collect(),

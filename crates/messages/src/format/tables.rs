@@ -34,11 +34,8 @@ fn split(text: &str, at: u8) -> Vec<&str> {
     let (mut parts, mut depth, mut start, mut quote) = (Vec::new(), 0_i32, 0, None);
     for (index, byte) in text.bytes().enumerate() {
         match (byte, quote) {
-            (_, Some(open)) => {
-                if byte == open {
-                    quote = None;
-                }
-            }
+            (_, Some(open)) if byte == open => quote = None,
+            (_, Some(_)) => {}
             (b'\'' | b'"' | b'`', None) => quote = Some(byte),
             (b'(', None) => depth += 1,
             (b')', None) => depth -= 1,

@@ -7,7 +7,7 @@ use canalis_formats::{
     Charset,
     message::{Message, MessageDecoder, Step, StructureChange, Undecodable},
 };
-use canalis_types::{Result, TableSchema};
+use canalis_types::{Result, TableId, TableSchema};
 
 /// A decoder of messages that are not UTF-8, around one that wants UTF-8.
 pub(super) struct Transcoding {
@@ -49,6 +49,10 @@ impl MessageDecoder for Transcoding {
 
     fn rows(&self) -> usize {
         self.inner.rows()
+    }
+
+    fn newest(&self) -> Option<&TableId> {
+        self.inner.newest()
     }
 
     fn bytes(&self) -> usize {

@@ -44,7 +44,8 @@ impl MessageWriter {
         exactly_once: bool,
         context: WriterContext,
     ) -> Self {
-        let encoder = settings.formats.encoder(settings.partitioner.separates_keys(), &settings.topics, false);
+        let encoder =
+            settings.formats.encoder(settings.partitioner.separates_keys(), &settings.topics, false);
         Self {
             settings,
             producer,

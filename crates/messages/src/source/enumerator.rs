@@ -9,7 +9,7 @@ use canalis_connector_api::{
 use canalis_types::{Code, Error, Position, Result, TableId, TableSchema};
 use serde_json::{Value, json};
 
-use super::{Broker, LostRange, OnLost, SourceSettings, history::History, reader::Reader};
+use super::{Broker, LostRange, Metadata, OnLost, SourceSettings, history::History, reader::Reader};
 use crate::{Lanes, blocking};
 
 /// Id of the one split.
@@ -35,6 +35,7 @@ impl Enumerator {
         let ends = if settings.bounded { Some(broker.ends(&start)?) } else { None };
         let history = History::default();
         for table in settings.formats.declared() {
+            Metadata::new(settings.formats.metadata().to_vec()).extend(&table)?;
             history.add(0, table);
         }
         Ok(Self { broker, settings, history, start, ends, cuts: Vec::new(), dealt: false, finished: false })
@@ -85,7 +86,10 @@ fn give_up_lost(on_lost: OnLost, lost: &[LostRange], from: &mut Lanes) -> Result
             let (wanted, there) = (r.wanted.0[0], r.available.0[0]);
             if r.wanted.0[1..] != [0; 2] || r.available.0[1..] != [0; 2] {
                 // Places of more than one number do not count messages.
-                format!("{}: of what follows {:?} the first that is there follows {:?}", r.lane, r.wanted.0, r.available.0)
+                format!(
+                    "{}: of what follows {:?} the first that is there follows {:?}",
+                    r.lane, r.wanted.0, r.available.0
+                )
             } else if wanted < there {
                 format!("{}: {wanted} to {} are gone ({} messages)", r.lane, there - 1, there - wanted)
             } else {
@@ -116,7 +120,10 @@ fn give_up_lost(on_lost: OnLost, lost: &[LostRange], from: &mut Lanes) -> Result
 #[async_trait]
 impl SplitEnumerator for Enumerator {
     fn tables(&self) -> Vec<Arc<TableSchema>> {
-        self.history.tables_at(self.start.count)
+        let metadata = Metadata::new(self.settings.formats.metadata().to_vec());
+        let tables = self.history.tables_at(self.start.count);
+        // A clash of names was refused when the job was opened.
+        tables.iter().map(|table| metadata.extend(table).unwrap_or_else(|_| table.clone())).collect()
     }
 
     fn estimate(&self, _table: &TableId) -> Option<TableEstimate> {

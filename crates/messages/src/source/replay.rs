@@ -9,42 +9,52 @@ use std::collections::{BTreeSet, VecDeque};
 use canalis_formats::message::Message;
 use canalis_types::{Position, Result};
 
+use super::Delivery;
 use crate::{Lanes, Place};
 
 /// A message that came before its turn.
 #[derive(Debug)]
 pub(super) struct Held {
-    pub lane: usize,
-    pub next: Place,
+    pub(super) lane: usize,
+    pub(super) next: Place,
     topic: String,
     key: Option<Vec<u8>>,
     value: Option<Vec<u8>>,
     timestamp_ms: Option<i64>,
+    headers: Option<String>,
 }
 
 impl Held {
-    fn new(lane: usize, next: Place, message: &Message<'_>) -> Self {
+    pub(super) fn new(delivery: &Delivery<'_>) -> Self {
+        let message = &delivery.message;
         Self {
-            lane,
-            next,
+            lane: delivery.lane,
+            next: delivery.next,
             topic: message.topic.to_owned(),
             key: message.key.map(<[u8]>::to_vec),
             value: message.value.map(<[u8]>::to_vec),
             timestamp_ms: message.timestamp_ms,
+            headers: delivery.headers.map(str::to_owned),
         }
     }
 
-    pub(super) fn message(&self) -> Message<'_> {
-        Message {
-            topic: &self.topic,
-            key: self.key.as_deref(),
-            value: self.value.as_deref(),
-            timestamp_ms: self.timestamp_ms,
+    pub(super) fn delivery(&self) -> Delivery<'_> {
+        Delivery {
+            lane: self.lane,
+            next: self.next,
+            message: Message {
+                topic: &self.topic,
+                key: self.key.as_deref(),
+                value: self.value.as_deref(),
+                timestamp_ms: self.timestamp_ms,
+            },
+            headers: self.headers.as_deref(),
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.topic.len() + self.key.as_ref().map_or(0, Vec::len) + self.value.as_ref().map_or(0, Vec::len)
+        let part = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+        self.topic.len() + part(&self.key) + part(&self.value) + self.headers.as_ref().map_or(0, String::len)
     }
 }
 
@@ -82,14 +92,14 @@ impl Replay {
     }
 
     /// Whether a message may be decoded now. If not, it is kept until its cut has been passed.
-    pub(super) fn admit(&mut self, lane: usize, name: &str, next: Place, message: &Message<'_>) -> bool {
+    pub(super) fn admit(&mut self, name: &str, delivery: &Delivery<'_>) -> bool {
         let Some((_, cut)) = self.cuts.front() else { return true };
-        if cut.lanes.get(name).is_some_and(|goal| next <= *goal) {
+        if cut.lanes.get(name).is_some_and(|goal| delivery.next <= *goal) {
             return true;
         }
         // What comes behind the goal tells that the lane is there, also where nothing stands at the goal itself.
         self.behind.remove(name);
-        let held = Held::new(lane, next, message);
+        let held = Held::new(delivery);
         self.held_bytes += held.bytes();
         self.held.push_back(held);
         false

@@ -12,7 +12,9 @@ use canalis_types::{Code, Error, Position, Result, RowKind, SchemaChange, TableI
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Broker, Consumer, Delivery, SourceSettings, history::History, message_position, replay::Replay};
+use super::{
+    Broker, Consumer, Delivery, Metadata, SourceSettings, history::History, message_position, replay::Replay,
+};
 use crate::{Lanes, Place};
 
 /// Rows are delivered at so many rows or bytes, and always before the thread waits.
@@ -88,6 +90,7 @@ struct Decoding {
     /// Something was taken since the last watermark.
     moved: bool,
     fallback: TableId,
+    metadata: Metadata,
 }
 
 impl Worker {
@@ -106,6 +109,7 @@ impl Worker {
             event_time_ms: None,
             moved: false,
             fallback: start.settings.formats.fallback_table(),
+            metadata: Metadata::new(start.settings.formats.metadata().to_vec()),
         };
         Ok(Self { settings: start.settings, consumer, state })
     }
@@ -176,7 +180,7 @@ impl Worker {
             self.state.lanes.count = lanes.count;
             self.state.watermark(position)?;
             for held in held {
-                self.state.message(held.lane, held.next, &held.message())?;
+                self.state.message(&held.delivery())?;
             }
         }
         Ok(())
@@ -202,7 +206,7 @@ impl Decoding {
     }
 
     fn take(&mut self, delivery: Delivery<'_>) -> std::result::Result<(), End> {
-        self.message(delivery.lane, delivery.next, &delivery.message)
+        self.message(&delivery)
     }
 
     /// Lanes that have not got to where they must come by or end, as index, place and goal.
@@ -226,16 +230,18 @@ impl Decoding {
         }
     }
 
-    fn message(&mut self, lane: usize, next: Place, message: &Message<'_>) -> std::result::Result<(), End> {
+    fn message(&mut self, delivery: &Delivery<'_>) -> std::result::Result<(), End> {
+        let Delivery { lane, next, ref message, .. } = *delivery;
         let beyond = |ends: &Lanes, name: &String| ends.lanes.get(name).is_none_or(|end| next > *end);
         if self.ends.as_ref().is_some_and(|ends| beyond(ends, &self.names[lane])) {
             return Ok(());
         }
-        if !self.replay.admit(lane, &self.names[lane], next, message) {
+        if !self.replay.admit(&self.names[lane], delivery) {
             return Ok(());
         }
         loop {
-            match self.decoder.decode(message) {
+            match decode(&mut *self.decoder, &mut self.metadata, &self.names[lane], &self.fallback, delivery)
+            {
                 Ok(Step::Taken | Step::Ignored) => break,
                 Ok(Step::Failed(error)) => return Err(End::Failed(*error)),
                 Ok(Step::Structure(change)) => {
@@ -247,7 +253,8 @@ impl Decoding {
                 Err(failure) => {
                     // What came before can be committed up to exactly this message.
                     self.deliver()?;
-                    let letter = self.letter(lane, next, message, failure);
+                    let position = message_position(&self.lanes, &self.names[lane], next);
+                    let letter = letter(&self.fallback, &self.names[lane], position, message, failure);
                     self.send(SourceEvent::Undecodable(vec![letter]))?;
                     break;
                 }
@@ -269,37 +276,21 @@ impl Decoding {
         self.watermark(self.lanes.position())?;
         self.decoder.apply(change);
         self.history.add(self.lanes.count, change.after.clone());
+        let before = change.before.as_ref().map(|schema| self.metadata.extend(schema)).transpose()?;
         let change = SchemaChange {
-            kind: change.kind.clone(),
-            before: change.before.clone(),
-            after: change.after.clone(),
+            kind: self.metadata.place(&change.kind, change.before.as_deref()),
+            before,
+            after: self.metadata.extend(&change.after)?,
             statement: change.statement.clone(),
             position: self.lanes.position(),
         };
         Ok(self.send(SourceEvent::SchemaChange(Box::new(change)))?)
     }
 
-    fn letter(&self, lane: usize, next: Place, message: &Message<'_>, failure: Undecodable) -> DeadLetter {
-        DeadLetter {
-            table: failure.table.unwrap_or_else(|| self.fallback.clone()),
-            kind: RowKind::Insert,
-            key: Value::Null,
-            payload: json!({
-                "topic": message.topic,
-                "lane": self.names[lane],
-                "key": message.key.map(text_or_base64),
-                "value": message.value.map(text_or_base64),
-                "timestamp_ms": message.timestamp_ms,
-            }),
-            code: Code::SourceUndecodable,
-            reason: failure.reason,
-            position: Some(message_position(&self.lanes, &self.names[lane], next)),
-        }
-    }
-
     fn batches(&mut self) -> std::result::Result<(), End> {
         for batch in self.decoder.take()? {
             let time = batch.event_time_ms.or(self.event_time_ms);
+            let batch = self.metadata.attach(batch)?;
             self.send(SourceEvent::Batch(batch.with_event_time(time)))?;
         }
         Ok(())
@@ -326,15 +317,74 @@ impl Decoding {
     }
 }
 
-fn text_or_base64(bytes: &[u8]) -> Value {
+/// Decodes a message, and notes it for the rows that came of it.
+pub(super) fn decode(
+    decoder: &mut dyn MessageDecoder,
+    metadata: &mut Metadata,
+    lane: &str,
+    fallback: &TableId,
+    delivery: &Delivery<'_>,
+) -> std::result::Result<Step, Undecodable> {
+    if metadata.is_empty() {
+        return decoder.decode(&delivery.message);
+    }
+    // Looked at first: rows cannot be taken back once they are gathered.
+    if delivery.message.key.is_some_and(|key| std::str::from_utf8(key).is_err()) {
+        return Err(Undecodable::new("the key is not UTF-8, and `metadata.list` wants it as text"));
+    }
+    let before = decoder.rows();
+    let step = decoder.decode(&delivery.message)?;
+    let rows = decoder.rows() - before;
+    if rows > 0 {
+        let table = decoder.newest().unwrap_or(fallback);
+        metadata.note(table, rows, lane, delivery).map_err(Undecodable::new)?;
+    }
+    Ok(step)
+}
+
+/// The letter of a message that does not decode.
+pub(super) fn letter(
+    fallback: &TableId,
+    lane: &str,
+    position: Position,
+    message: &Message<'_>,
+    failure: Undecodable,
+) -> DeadLetter {
+    DeadLetter {
+        table: failure.table.unwrap_or_else(|| fallback.clone()),
+        kind: RowKind::Insert,
+        key: Value::Null,
+        payload: json!({
+            "topic": message.topic,
+            "lane": lane,
+            "key": message.key.map(text_or_base64),
+            "value": message.value.map(text_or_base64),
+            "timestamp_ms": message.timestamp_ms,
+        }),
+        code: Code::SourceUndecodable,
+        reason: failure.reason,
+        position: Some(position),
+    }
+}
+
+pub(super) fn text_or_base64(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::from(text),
         Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
     }
 }
 
-/// The structures that the first messages tell of, beside those declared.
+/// The structures that the first messages tell of, beside those declared, as they are delivered.
 pub(super) fn sample(broker: &dyn Broker, settings: &SourceSettings) -> Result<Vec<Arc<TableSchema>>> {
+    let metadata = Metadata::new(settings.formats.metadata().to_vec());
+    decoded_tables(broker, settings)?.iter().map(|table| metadata.extend(table)).collect()
+}
+
+/// The same structures as they are decoded.
+pub(super) fn decoded_tables(
+    broker: &dyn Broker,
+    settings: &SourceSettings,
+) -> Result<Vec<Arc<TableSchema>>> {
     let mut decoder = settings.formats.decoder(settings.formats.declared())?;
     if settings.formats.is_declared() {
         return Ok(decoder.tables());
@@ -347,7 +397,7 @@ pub(super) fn sample(broker: &dyn Broker, settings: &SourceSettings) -> Result<V
     consumer.assign(&start)?;
     let (mut taken, mut newest) = (0, Instant::now());
     while !open.is_empty() && taken < SAMPLE_MESSAGES && newest.elapsed() < SAMPLE_PAUSE {
-        consumer.poll(WAIT, &mut |Delivery { lane, next, message }| {
+        consumer.poll(WAIT, &mut |Delivery { lane, next, message, .. }| {
             taken += 1;
             newest = Instant::now();
             loop {

@@ -308,7 +308,7 @@ impl Consumer for PulsarConsumer {
                 return Err(Error::new(Code::SourceUndecodable, why));
             }
             let lent = lend(&lane.topic, &message.payload, &mut self.key);
-            take(Delivery { lane: index, next, message: lent })?;
+            take(Delivery { lane: index, next, message: lent, headers: None })?;
             lane.at = next;
             lane.quiet = false;
             lane.damaged = 0;
