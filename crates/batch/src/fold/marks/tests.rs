@@ -1,3 +1,5 @@
+//! Tests of folds with marks of unchanged cells.
+
 use std::sync::Arc;
 
 use canalis_types::{Column, LogicalType, TableId, TableSchema};
