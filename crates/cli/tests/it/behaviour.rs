@@ -53,7 +53,21 @@ fn every_connector_describes_itself() {
     assert!(success);
     let listed: Value = serde_json::from_str(&output).unwrap();
     let names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
-    assert_eq!(names, ["blackhole", "datagen", "files", "mysql", "postgres", "print", "sqlite"]);
+    assert_eq!(
+        names,
+        [
+            "blackhole",
+            "datagen",
+            "files",
+            "kafka",
+            "mysql",
+            "postgres",
+            "print",
+            "pulsar",
+            "rocketmq",
+            "sqlite"
+        ]
+    );
     for name in names {
         let (success, output, _) = Canalis::command(&["connectors", name, "--json"]);
         assert!(success && serde_json::from_str::<Value>(&output).unwrap()["options"].is_array());

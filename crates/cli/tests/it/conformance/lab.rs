@@ -38,6 +38,8 @@ enum System {
     Sqlite,
     /// Files in the lab's directory.
     Files,
+    /// Topics of a broker; all names begin with the prefix.
+    Topics(&'static Server, String),
     /// Nothing that could be asked.
     Nowhere,
 }
@@ -83,6 +85,9 @@ pub async fn all() -> Vec<Lab> {
             }
             "sqlite" => labs.push(add("sqlite", System::Sqlite)),
             "files" => labs.push(add("files", System::Files)),
+            "kafka" => labs.extend(canalis_testkit::kafka().map(|s| add("kafka", topics(s)))),
+            "pulsar" => labs.extend(canalis_testkit::pulsar().map(|s| add("pulsar", topics(s)))),
+            "rocketmq" => labs.extend(canalis_testkit::rocketmq().map(|s| add("rocketmq", topics(s)))),
             "print" => labs.push(add("print", System::Nowhere)),
             "blackhole" => labs.push(add("blackhole", System::Nowhere)),
             other => panic!("the sink `{other}` has no place in the conformance suite"),
@@ -91,11 +96,17 @@ pub async fn all() -> Vec<Lab> {
     labs
 }
 
-/// Those that promise exactly once and overwrite by key: databases.
+fn topics(server: &'static Server) -> System {
+    System::Topics(server, format!("conformance-{:08x}", rand::random::<u32>()))
+}
+
+/// Those that promise exactly once, overwrite by key, and can be asked what they hold: databases.
 pub async fn databases() -> Vec<Lab> {
     let mut labs = all().await;
     labs.retain(|lab| {
-        lab.spec().guarantee == DeliveryGuarantee::ExactlyOnce && lab.sink().capabilities().upsert
+        lab.spec().guarantee == DeliveryGuarantee::ExactlyOnce
+            && lab.sink().capabilities().upsert
+            && !matches!(lab.system, System::Topics(..))
     });
     assert!(labs.iter().all(|lab| !matches!(lab.system, System::Files | System::Nowhere)));
     labs
@@ -133,6 +144,25 @@ impl Lab {
             }
             System::Files => {
                 give("path", self.path().to_str().unwrap());
+            }
+            System::Topics(server, prefix) => {
+                let address = format!("127.0.0.1:{}", server.port);
+                match self.name {
+                    "kafka" => {
+                        give("properties.bootstrap.servers", &address);
+                        // Labs share the job's name and the broker.
+                        give("sink.transactional-id-prefix", prefix);
+                        give("sink.progress.topic", &format!("{prefix}-progress"));
+                    }
+                    "pulsar" => {
+                        give("service-url", &format!("pulsar://{address}"));
+                    }
+                    _ => {
+                        give("name-server", &address);
+                    }
+                }
+                give("topic", &format!("{prefix}-{{table}}"));
+                give("value.format", "canal-json");
             }
             System::Nowhere => {}
         }
@@ -173,7 +203,7 @@ impl Lab {
             System::Sqlite => {
                 rusqlite::Connection::open(self.sqlite_file()).unwrap().execute_batch(&sql).unwrap()
             }
-            System::Files | System::Nowhere => panic!("{} has no SQL", self.name),
+            System::Files | System::Topics(..) | System::Nowhere => panic!("{} has no SQL", self.name),
         }
     }
 
@@ -202,7 +232,7 @@ impl Lab {
                     rows.push((0..columns).map(|i| sqlite_text(row.get_ref(i).unwrap())).collect());
                 }
             }
-            System::Files | System::Nowhere => panic!("{} has no SQL", self.name),
+            System::Files | System::Topics(..) | System::Nowhere => panic!("{} has no SQL", self.name),
         }
         super::model::lines(rows)
     }

@@ -91,6 +91,10 @@ fn pages(name: &str) -> Option<String> {
             text.push_str(&std::fs::read_to_string(entry.path()).unwrap());
         }
     }
+    // The formats of messages have one page for all brokers.
+    if text.contains("(../formats.md)") {
+        text.push_str(&std::fs::read_to_string(directory.join("../formats.md")).unwrap());
+    }
     Some(text)
 }
 
