@@ -7,6 +7,7 @@
 mod blocking;
 mod format;
 mod lanes;
+mod options;
 mod registry;
 mod sink;
 mod source;
@@ -14,6 +15,7 @@ mod source;
 pub use blocking::blocking;
 pub use format::{FORMAT_OPTIONS, Formats, MessageFormat, Problem};
 pub use lanes::{Lanes, Place};
+pub use options::{Reading, TopicChoice, invalid, with_formats};
 pub use registry::{Registry, RegistryOptions};
 pub use sink::{
     MessageSink, Partitioner, Producer, ProducerContext, Progress, Record, SinkBroker, SinkSettings,

@@ -1,4 +1,4 @@
-//! Owns how Apache Kafka is found and started: one process that is broker and controller, from jars that `scripts/kafka-root`
+//! Owns how Apache Kafka is found and started: one process that is broker and controller, from jars that `scripts/jar-root`
 //! has fetched.
 
 use std::fs;
@@ -17,7 +17,7 @@ const CLUSTER_ID: &str = "Q2FuYWxpcy1UZXN0cy0wMQ";
 fn jars() -> Result<PathBuf, String> {
     let root = cache_directory().join("kafka-root");
     if !root.join(".complete").exists() {
-        return Err(format!("{} is not complete; scripts/kafka-root makes it", root.display()));
+        return Err(format!("{} is not complete; scripts/jar-root kafka makes it", root.display()));
     }
     Ok(root.join("jars"))
 }
@@ -67,7 +67,7 @@ fn properties(place: &Place, port: u16, extra: &[String]) -> Result<PathBuf, Str
 /// A formatted log directory.
 pub(crate) fn template() -> Result<PathBuf, String> {
     let version = fs::read_to_string(cache_directory().join("kafka-root/.complete"))
-        .map_err(|_| "Kafka is not there; scripts/kafka-root fetches it".to_owned())?;
+        .map_err(|_| "Kafka is not there; scripts/jar-root kafka fetches it".to_owned())?;
     install::template(ServerKind::Kafka, version.trim(), |place| {
         let file = properties(place, free_port(), &[])?;
         let mut argv = java("kafka.tools.StorageTool")?;

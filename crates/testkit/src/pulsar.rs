@@ -1,5 +1,5 @@
 //! Owns how Apache Pulsar is found and started: one process that is broker, bookie and metadata store, from jars that
-//! `scripts/pulsar-root` has fetched.
+//! `scripts/jar-root` has fetched.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ const OPEN: &[&str] = &[
 fn jars() -> Result<PathBuf, String> {
     let root = cache_directory().join("pulsar-root");
     if !root.join(".complete").exists() {
-        return Err(format!("{} is not complete; scripts/pulsar-root makes it", root.display()));
+        return Err(format!("{} is not complete; scripts/jar-root pulsar makes it", root.display()));
     }
     Ok(root.join("jars"))
 }
@@ -62,7 +62,7 @@ fn configuration(place: &Place, port: u16, extra: &[String]) -> Result<PathBuf, 
 /// An empty directory: the server fills it when it first starts.
 pub(crate) fn template() -> Result<PathBuf, String> {
     let version = fs::read_to_string(cache_directory().join("pulsar-root/.complete"))
-        .map_err(|_| "Pulsar is not there; scripts/pulsar-root fetches it".to_owned())?;
+        .map_err(|_| "Pulsar is not there; scripts/jar-root pulsar fetches it".to_owned())?;
     install::template(ServerKind::Pulsar, version.trim(), |place| {
         let data = place.directory.join("data");
         fs::create_dir_all(&data).map_err(|error| format!("creating {}: {error}", data.display()))

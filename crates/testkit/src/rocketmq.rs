@@ -1,4 +1,4 @@
-//! Owns how Apache RocketMQ is found and started: a broker and its name server as one, from jars that `scripts/rocketmq-root`
+//! Owns how Apache RocketMQ is found and started: a broker and its name server as one, from jars that `scripts/jar-root`
 //! has fetched.
 
 use std::fs;
@@ -39,7 +39,7 @@ fn root() -> PathBuf {
 /// An empty data directory.
 pub(crate) fn template() -> Result<PathBuf, String> {
     let version = fs::read_to_string(root().join(".complete"))
-        .map_err(|_| "RocketMQ is not there; scripts/rocketmq-root fetches it".to_owned())?;
+        .map_err(|_| "RocketMQ is not there; scripts/jar-root rocketmq fetches it".to_owned())?;
     install::template(ServerKind::RocketMq, version.trim(), |place| {
         let data = place.directory.join("data");
         fs::create_dir_all(&data).map_err(|error| format!("creating {}: {error}", data.display()))

@@ -12,8 +12,8 @@ mod source;
 use std::sync::Arc;
 
 use canalis_connector_api::{Connector, ConnectorSpec, Options, Registry, Role, Sink, Source};
-use canalis_messages::{MessageSink, MessageSource, Problem};
-use canalis_types::{Code, Error, Result};
+use canalis_messages::{MessageSink, MessageSource, Problem, invalid};
+use canalis_types::Result;
 
 use options::{SinkOptions, SourceOptions};
 
@@ -48,9 +48,4 @@ impl Connector for Kafka {
         let settings = options.settings.clone();
         Ok(Arc::new(MessageSink::new(sink::KafkaSink::new(options), settings)))
     }
-}
-
-fn invalid(problems: &[Problem]) -> Error {
-    let text: Vec<String> = problems.iter().map(|(key, why)| format!("`{key}`: {why}")).collect();
-    Error::new(Code::PipelineInvalid, text.join("; "))
 }

@@ -1,12 +1,10 @@
 //! Owns the options of the connector and what they mean.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use canalis_connector_api::{
-    ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role, TableSelector,
-};
+use canalis_connector_api::{ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role};
 use canalis_messages::{
-    FORMAT_OPTIONS, Formats, OnLost, Partitioner, Problem, SinkSettings, SourceSettings, TopicRule, Topics,
+    FORMAT_OPTIONS, Problem, Reading, SinkSettings, SourceSettings, TopicChoice, with_formats,
 };
 
 use crate::client::Settings;
@@ -37,18 +35,7 @@ const OWN: &[OptionSpec] = &[
     option("sink.topic.replication-factor", OptionType::Integer { min: 1, max: 100 }, Role::Sink, "Replicas of topics that are made; the cluster's default without it"),
 ];
 
-const fn joined<const N: usize>(first: &[OptionSpec], second: &[OptionSpec]) -> [OptionSpec; N] {
-    assert!(first.len() + second.len() == N);
-    let mut all = [first[0]; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    all
-}
-
-static OPTIONS: [OptionSpec; OWN.len() + FORMAT_OPTIONS.len()] = joined(OWN, FORMAT_OPTIONS);
+static OPTIONS: [OptionSpec; OWN.len() + FORMAT_OPTIONS.len()] = with_formats(OWN);
 
 pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
     name: "kafka",
@@ -84,11 +71,11 @@ const OURS: &[(&str, &str)] = &[
     ("value.deserializer", "it is of Java's clients"),
 ];
 
-fn settings(options: &Options, problems: &mut Vec<Problem>) -> Settings {
+fn settings(reading: &mut Reading<'_>) -> Settings {
     let mut settings = Vec::new();
-    for (key, value) in options.with_prefix("properties.") {
+    for (key, value) in reading.options.with_prefix("properties.") {
         match OURS.iter().find(|(ours, _)| *ours == key) {
-            Some((_, why)) => problems.push((format!("properties.{key}"), format!("cannot be set: {why}"))),
+            Some((_, why)) => reading.wrong(&format!("properties.{key}"), format!("cannot be set: {why}")),
             None => settings.push((key.to_owned(), value.to_owned())),
         }
     }
@@ -104,13 +91,6 @@ pub(crate) enum Startup {
     Timestamp(i64),
     /// Offsets by partition, the same for every topic.
     Specific(BTreeMap<i32, u64>),
-}
-
-/// Which topics are read.
-#[derive(Debug, Clone)]
-pub(crate) enum TopicChoice {
-    Names(Vec<String>),
-    Pattern(regex::Regex),
 }
 
 /// Options of a source.
@@ -136,14 +116,6 @@ pub(crate) struct SinkOptions {
     pub settings: SinkSettings,
 }
 
-fn word(options: &Options, key: &str) -> String {
-    options.text(key).unwrap_or_default().to_ascii_lowercase()
-}
-
-fn note<T>(problems: &mut Vec<Problem>, key: &str, value: Result<T, String>) -> Option<T> {
-    value.map_err(|why| problems.push((key.to_owned(), why))).ok()
-}
-
 /// `partition:0,offset:42;partition:1,offset:300`.
 fn specific_offsets(text: &str) -> Result<BTreeMap<i32, u64>, String> {
     let mut offsets = BTreeMap::new();
@@ -166,134 +138,58 @@ fn specific_offsets(text: &str) -> Result<BTreeMap<i32, u64>, String> {
 impl SourceOptions {
     /// Reads validated options.
     pub(crate) fn read(options: &Options) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let client = settings(options, &mut problems);
-        let topics = topics(options, &mut problems);
+        let mut reading = Reading::new(options);
+        let client = settings(&mut reading);
+        let topics = reading.topics();
         let group = options.text("properties.group.id").map(str::to_owned);
-        let startup = match word(options, "scan.startup.mode").as_str() {
-            "latest-offset" => Startup::Latest,
-            "group-offsets" => {
-                if group.is_none() {
-                    problems
-                        .push(("properties.group.id".into(), "`group-offsets` needs the group's id".into()));
-                }
-                Startup::Group
-            }
-            "timestamp" => match options.integer("scan.startup.timestamp-millis") {
-                Ok(millis) => Startup::Timestamp(millis),
-                Err(_) => {
-                    let why = "`scan.startup.mode: timestamp` needs it";
-                    problems.push(("scan.startup.timestamp-millis".into(), why.into()));
-                    Startup::Earliest
-                }
-            },
-            "specific-offsets" => {
-                let key = "scan.startup.specific-offsets";
-                let text = options.text(key).unwrap_or_default();
-                note(&mut problems, key, specific_offsets(text)).map_or(Startup::Earliest, Startup::Specific)
-            }
-            _ => Startup::Earliest,
-        };
-        let formats = match Formats::read(options, Role::Source) {
-            Ok(formats) => Some(formats),
-            Err(more) => {
-                problems.extend(more);
-                None
-            }
-        };
-        let discovery = options.duration("scan.topic-partition-discovery.interval");
-        let (Some(formats), Some(topics), true) = (formats, topics, problems.is_empty()) else {
-            return Err(problems);
-        };
-        let settings = SourceSettings {
-            formats,
-            bounded: word(options, "scan.bounded.mode") == "latest-offset",
-            discovery: discovery.unwrap_or(Duration::from_secs(30)),
-            on_lost: match word(options, "scan.position-lost").as_str() {
-                "earliest" => OnLost::Earliest,
-                "latest" => OnLost::Latest,
-                _ => OnLost::Fail,
-            },
-        };
-        Ok(Self { client, topics, startup, group, settings })
+        let startup = startup(&mut reading, group.is_some());
+        let settings = reading.source("scan.topic-partition-discovery.interval");
+        let read = topics.zip(settings);
+        let read = read.map(|(topics, settings)| Self { client, topics, startup, group, settings });
+        reading.end(read)
     }
 }
 
-fn topics(options: &Options, problems: &mut Vec<Problem>) -> Option<TopicChoice> {
-    match (options.text("topic"), options.text("topic-pattern")) {
-        (Some(names), None) => {
-            let names: Vec<String> =
-                names.split(';').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect();
-            if names.is_empty() {
-                problems.push(("topic".into(), "names no topic".into()));
+fn startup(reading: &mut Reading<'_>, has_group: bool) -> Startup {
+    match reading.word("scan.startup.mode").as_str() {
+        "latest-offset" => Startup::Latest,
+        "group-offsets" => {
+            if !has_group {
+                reading.wrong("properties.group.id", "`group-offsets` needs the group's id");
             }
-            Some(TopicChoice::Names(names))
+            Startup::Group
         }
-        (None, Some(pattern)) => {
-            let regex = regex::Regex::new(&format!("^(?:{pattern})$")).map_err(|error| error.to_string());
-            note(problems, "topic-pattern", regex).map(TopicChoice::Pattern)
+        "timestamp" => match reading.options.integer("scan.startup.timestamp-millis") {
+            Ok(millis) => Startup::Timestamp(millis),
+            Err(_) => {
+                reading.wrong("scan.startup.timestamp-millis", "`scan.startup.mode: timestamp` needs it");
+                Startup::Earliest
+            }
+        },
+        "specific-offsets" => {
+            let key = "scan.startup.specific-offsets";
+            let offsets = specific_offsets(&reading.text(key));
+            reading.take(key, offsets).map_or(Startup::Earliest, Startup::Specific)
         }
-        (Some(_), Some(_)) => {
-            problems.push((
-                "topic-pattern".into(),
-                "only one of `topic` and `topic-pattern` can be given".into(),
-            ));
-            None
-        }
-        (None, None) => {
-            problems.push(("topic".into(), "one of `topic` and `topic-pattern` must be given".into()));
-            None
-        }
+        _ => Startup::Earliest,
     }
 }
 
 impl SinkOptions {
     /// Reads validated options.
     pub(crate) fn read(options: &Options) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let client = settings(options, &mut problems);
-        let rules = options.text("sink.tableId-to-topic.mapping").unwrap_or_default();
-        let rules = note(&mut problems, "sink.tableId-to-topic.mapping", topic_rules(rules));
-        let formats = match Formats::read(options, Role::Sink) {
-            Ok(formats) => Some(formats),
-            Err(more) => {
-                problems.extend(more);
-                None
-            }
-        };
-        let (Some(formats), Some(rules), true) = (formats, rules, problems.is_empty()) else {
-            return Err(problems);
-        };
-        let text = |key: &str| options.text(key).unwrap_or_default().to_owned();
+        let mut reading = Reading::new(options);
+        let client = settings(&mut reading);
         let number = |key: &str| options.integer(key).ok().and_then(|n| i32::try_from(n).ok());
-        Ok(Self {
+        let read = reading.sink().map(|settings| Self {
             client,
-            exactly_once: word(options, "sink.delivery-guarantee") == "exactly-once",
-            transactional_id: text("sink.transactional-id-prefix"),
-            progress_topic: text("sink.progress.topic"),
+            exactly_once: reading.word("sink.delivery-guarantee") == "exactly-once",
+            transactional_id: reading.text("sink.transactional-id-prefix"),
+            progress_topic: reading.text("sink.progress.topic"),
             partitions: number("sink.topic.partitions"),
             replication: number("sink.topic.replication-factor"),
-            settings: SinkSettings {
-                formats,
-                topics: Topics { rules, pattern: text("topic") },
-                partitioner: match word(options, "partition.strategy").as_str() {
-                    "by-table" => Partitioner::ByTable,
-                    "all-to-zero" => Partitioner::AllToZero,
-                    "round-robin" => Partitioner::RoundRobin,
-                    _ => Partitioner::ByKey,
-                },
-            },
-        })
+            settings,
+        });
+        reading.end(read)
     }
-}
-
-fn topic_rules(text: &str) -> Result<Vec<TopicRule>, String> {
-    let mut rules = Vec::new();
-    for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-        let (tables, topic) =
-            part.rsplit_once(':').ok_or_else(|| format!("`{part}` is not `tables:topic`"))?;
-        let tables = TableSelector::parse(tables.trim()).map_err(|error| error.to_string())?;
-        rules.push(TopicRule { tables, topic: topic.trim().to_owned() });
-    }
-    Ok(rules)
 }

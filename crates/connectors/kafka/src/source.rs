@@ -9,7 +9,7 @@ use canalis_connector_api::Finding;
 use canalis_formats::message::Message as Lent;
 use canalis_messages::{
     Broker, Consumer as LaneConsumer, Delivery, LaneStart, Lanes, LostRange, MetadataColumn, OnLost, Place,
-    RecentLane, headers_text,
+    RecentLane, TopicChoice, headers_text,
 };
 use canalis_types::{Code, Error, Result};
 use rdkafka::{
@@ -22,7 +22,7 @@ use rdkafka::{
 use crate::{
     client::{self, PATIENCE, TopicPartitions},
     failure::{Side, failure, is_passing},
-    options::{SourceOptions, Startup, TopicChoice},
+    options::{SourceOptions, Startup},
 };
 
 /// How long brokers may be away before the job is told.

@@ -1,12 +1,8 @@
 //! Owns the options of the connector and what they mean.
 
-use std::time::Duration;
-
-use canalis_connector_api::{
-    ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role, TableSelector,
-};
+use canalis_connector_api::{ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role};
 use canalis_messages::{
-    FORMAT_OPTIONS, Formats, OnLost, Partitioner, Problem, SinkSettings, SourceSettings, TopicRule, Topics,
+    FORMAT_OPTIONS, Problem, Reading, SinkSettings, SourceSettings, TopicChoice as Given, with_formats,
 };
 
 use crate::{client::Settings, names};
@@ -36,18 +32,7 @@ const OWN: &[OptionSpec] = &[
     option("sink.max-message-bytes", OptionType::Bytes, Role::Sink, "Size of the largest message; not above `maxMessageSize` of the brokers").default("5242880"),
 ];
 
-const fn joined<const N: usize>(first: &[OptionSpec], second: &[OptionSpec]) -> [OptionSpec; N] {
-    assert!(first.len() + second.len() == N);
-    let mut all = [first[0]; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    all
-}
-
-static OPTIONS: [OptionSpec; OWN.len() + FORMAT_OPTIONS.len()] = joined(OWN, FORMAT_OPTIONS);
+static OPTIONS: [OptionSpec; OWN.len() + FORMAT_OPTIONS.len()] = with_formats(OWN);
 
 pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
     name: "pulsar",
@@ -120,106 +105,69 @@ pub(crate) struct SinkOptions {
     pub settings: SinkSettings,
 }
 
-fn word(options: &Options, key: &str) -> String {
-    options.text(key).unwrap_or_default().to_ascii_lowercase()
-}
-
-fn note<T>(problems: &mut Vec<Problem>, key: &str, value: Result<T, String>) -> Option<T> {
-    value.map_err(|why| problems.push((key.to_owned(), why))).ok()
-}
-
-fn client(options: &Options, problems: &mut Vec<Problem>) -> Settings {
-    let text = |key: &str| options.text(key).map(str::to_owned);
-    let url = text("service-url").unwrap_or_default();
+fn client(reading: &mut Reading<'_>) -> Settings {
+    let text = |key: &str| reading.options.text(key).map(str::to_owned);
+    let (token, certificates) = (text("auth.token"), text("tls.ca-certificates"));
+    let url = reading.text("service-url");
     if !url.starts_with("pulsar://") && !url.starts_with("pulsar+ssl://") {
-        let why = "begins with `pulsar://`, or with `pulsar+ssl://` for TLS";
-        problems.push(("service-url".into(), why.into()));
+        reading.wrong("service-url", "begins with `pulsar://`, or with `pulsar+ssl://` for TLS");
     }
-    if text("tls.ca-certificates").is_some() && !url.starts_with("pulsar+ssl://") {
-        let why = "is for a `service-url` that begins with `pulsar+ssl://`";
-        problems.push(("tls.ca-certificates".into(), why.into()));
+    if certificates.is_some() && !url.starts_with("pulsar+ssl://") {
+        reading.wrong("tls.ca-certificates", "is for a `service-url` that begins with `pulsar+ssl://`");
     }
-    Settings { url, token: text("auth.token"), certificates: text("tls.ca-certificates") }
-}
-
-fn formats(options: &Options, role: Role, problems: &mut Vec<Problem>) -> Option<Formats> {
-    Formats::read(options, role).map_err(|more| problems.extend(more)).ok()
+    Settings { url, token, certificates }
 }
 
 impl SourceOptions {
     /// Reads validated options.
     pub(crate) fn read(options: &Options) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let client = client(options, &mut problems);
-        let topics = topics(options, &mut problems);
+        let mut reading = Reading::new(options);
+        let client = client(&mut reading);
+        let topics = topics(&mut reading);
         let subscription = options.text("subscription").map(|name| Subscription {
             name: name.to_owned(),
-            failover: word(options, "subscription.type") == "failover",
+            failover: reading.word("subscription.type") == "failover",
         });
-        let startup = match word(options, "scan.startup.mode").as_str() {
-            "latest" => Startup::Latest,
-            "subscription" => {
-                if subscription.is_none() {
-                    let why = "`scan.startup.mode: subscription` needs it";
-                    problems.push(("subscription".into(), why.into()));
-                }
-                Startup::Subscription
-            }
-            "timestamp" => {
-                let millis = options.integer("scan.startup.timestamp-millis").ok();
-                let millis = millis.and_then(|n| u64::try_from(n).ok());
-                if millis.is_none() {
-                    let why = "`scan.startup.mode: timestamp` needs it";
-                    problems.push(("scan.startup.timestamp-millis".into(), why.into()));
-                }
-                Startup::Timestamp(millis.unwrap_or(0))
-            }
-            _ => Startup::Earliest,
-        };
-        let formats = formats(options, Role::Source, &mut problems);
-        let discovery = options.duration("scan.topic-partition-discovery.interval");
-        let (Some(formats), Some(topics), true) = (formats, topics, problems.is_empty()) else {
-            return Err(problems);
-        };
-        let settings = SourceSettings {
-            formats,
-            bounded: word(options, "scan.bounded.mode") == "latest",
-            discovery: discovery.unwrap_or(Duration::from_secs(30)),
-            on_lost: match word(options, "scan.position-lost").as_str() {
-                "earliest" => OnLost::Earliest,
-                "latest" => OnLost::Latest,
-                _ => OnLost::Fail,
-            },
-        };
-        Ok(Self { client, topics, startup, subscription, settings })
+        let startup = startup(&mut reading, subscription.is_some());
+        let read = topics.zip(reading.source("scan.topic-partition-discovery.interval"));
+        let read = read.map(|(topics, settings)| Self { client, topics, startup, subscription, settings });
+        reading.end(read)
     }
 }
 
-fn topics(options: &Options, problems: &mut Vec<Problem>) -> Option<TopicChoice> {
-    match (options.text("topic"), options.text("topic-pattern")) {
-        (Some(list), None) => {
-            let list = list.split(';').map(str::trim).filter(|name| !name.is_empty());
-            let found = list.map(names::whole).collect::<Result<Vec<_>, _>>();
-            let found =
-                found.and_then(|f| if f.is_empty() { Err("names no topic".to_owned()) } else { Ok(f) });
-            note(problems, "topic", found).map(TopicChoice::Names)
-        }
-        (None, Some(pattern)) => {
-            let namespace = options.text("namespace").unwrap_or("public/default").to_owned();
-            if namespace.split('/').filter(|part| !part.is_empty()).count() != 2 {
-                problems.push(("namespace".into(), format!("`{namespace}` is not `tenant/namespace`")));
+fn startup(reading: &mut Reading<'_>, subscribes: bool) -> Startup {
+    match reading.word("scan.startup.mode").as_str() {
+        "latest" => Startup::Latest,
+        "subscription" => {
+            if !subscribes {
+                reading.wrong("subscription", "`scan.startup.mode: subscription` needs it");
             }
-            let regex = regex::Regex::new(&format!("^(?:{pattern})$")).map_err(|error| error.to_string());
-            note(problems, "topic-pattern", regex).map(|pattern| TopicChoice::Pattern { namespace, pattern })
+            Startup::Subscription
         }
-        (Some(_), Some(_)) => {
-            let why = "only one of `topic` and `topic-pattern` can be given";
-            problems.push(("topic-pattern".into(), why.into()));
-            None
+        "timestamp" => {
+            let millis = reading.options.integer("scan.startup.timestamp-millis").ok();
+            let millis = millis.and_then(|n| u64::try_from(n).ok());
+            if millis.is_none() {
+                reading.wrong("scan.startup.timestamp-millis", "`scan.startup.mode: timestamp` needs it");
+            }
+            Startup::Timestamp(millis.unwrap_or(0))
         }
-        (None, None) => {
-            problems.push(("topic".into(), "one of `topic` and `topic-pattern` must be given".into()));
-            None
+        _ => Startup::Earliest,
+    }
+}
+
+fn topics(reading: &mut Reading<'_>) -> Option<TopicChoice> {
+    match reading.topics()? {
+        Given::Names(names) => {
+            let names = names.iter().map(|name| names::whole(name)).collect::<Result<Vec<_>, _>>();
+            reading.take("topic", names).map(TopicChoice::Names)
+        }
+        Given::Pattern(pattern) => {
+            let namespace = reading.options.text("namespace").unwrap_or("public/default").to_owned();
+            if namespace.split('/').filter(|part| !part.is_empty()).count() != 2 {
+                reading.wrong("namespace", format!("`{namespace}` is not `tenant/namespace`"));
+            }
+            Some(TopicChoice::Pattern { namespace, pattern })
         }
     }
 }
@@ -227,51 +175,21 @@ fn topics(options: &Options, problems: &mut Vec<Problem>) -> Option<TopicChoice>
 impl SinkOptions {
     /// Reads validated options.
     pub(crate) fn read(options: &Options) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let client = client(options, &mut problems);
-        let rules = topic_rules(options.text("sink.tableId-to-topic.mapping").unwrap_or_default());
-        let rules = note(&mut problems, "sink.tableId-to-topic.mapping", rules);
-        let formats = formats(options, Role::Sink, &mut problems);
+        let mut reading = Reading::new(options);
+        let client = client(&mut reading);
         let max_message = options.bytes("sink.max-message-bytes").ok();
         let max_message = max_message.and_then(|n| usize::try_from(n).ok()).unwrap_or(5 << 20);
         if !(1024..=512 << 20).contains(&max_message) {
-            problems.push(("sink.max-message-bytes".into(), "must be between 1kb and 512mb".into()));
+            reading.wrong("sink.max-message-bytes", "must be between 1kb and 512mb");
         }
-        let (Some(formats), Some(rules), true) = (formats, rules, problems.is_empty()) else {
-            return Err(problems);
+        let compression = match reading.word("sink.compression").as_str() {
+            "lz4" => Compression::Lz4,
+            "zstd" => Compression::Zstd,
+            "zlib" => Compression::Zlib,
+            "snappy" => Compression::Snappy,
+            _ => Compression::None,
         };
-        let pattern = options.text("topic").unwrap_or_default().to_owned();
-        Ok(Self {
-            client,
-            compression: match word(options, "sink.compression").as_str() {
-                "lz4" => Compression::Lz4,
-                "zstd" => Compression::Zstd,
-                "zlib" => Compression::Zlib,
-                "snappy" => Compression::Snappy,
-                _ => Compression::None,
-            },
-            max_message,
-            settings: SinkSettings {
-                formats,
-                topics: Topics { rules, pattern },
-                partitioner: match word(options, "partition.strategy").as_str() {
-                    "by-table" => Partitioner::ByTable,
-                    "all-to-zero" => Partitioner::AllToZero,
-                    "round-robin" => Partitioner::RoundRobin,
-                    _ => Partitioner::ByKey,
-                },
-            },
-        })
+        let read = reading.sink().map(|settings| Self { client, compression, max_message, settings });
+        reading.end(read)
     }
-}
-
-fn topic_rules(text: &str) -> Result<Vec<TopicRule>, String> {
-    let mut rules = Vec::new();
-    for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-        let (tables, topic) =
-            part.split_once(':').ok_or_else(|| format!("`{part}` is not `tables:topic`"))?;
-        let tables = TableSelector::parse(tables.trim()).map_err(|error| error.to_string())?;
-        rules.push(TopicRule { tables, topic: topic.trim().to_owned() });
-    }
-    Ok(rules)
 }

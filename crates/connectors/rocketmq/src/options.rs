@@ -1,12 +1,10 @@
 //! Owns the options of the connector and what they mean.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use canalis_connector_api::{
-    ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role, TableSelector,
-};
+use canalis_connector_api::{ConnectorSpec, DeliveryGuarantee, OptionSpec, OptionType, Options, Role};
 use canalis_messages::{
-    FORMAT_OPTIONS, Formats, OnLost, Partitioner, Problem, SinkSettings, SourceSettings, TopicRule, Topics,
+    FORMAT_OPTIONS, Problem, Reading, SinkSettings, SourceSettings, TopicChoice, with_formats,
 };
 
 use crate::{client::Settings, protocol::frame::Account};
@@ -40,18 +38,7 @@ const OWN: &[OptionSpec] = &[
     option("sink.topic.queues", OptionType::Integer { min: 1, max: 1000 }, Role::Sink, "Queues on every broker of topics that are made").default("4"),
 ];
 
-const fn joined<const N: usize>(first: &[OptionSpec], second: &[OptionSpec]) -> [OptionSpec; N] {
-    assert!(first.len() + second.len() == N);
-    let mut all = [first[0]; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    all
-}
-
-static OPTIONS: [OptionSpec; OWN.len() + FORMAT_OPTIONS.len()] = joined(OWN, FORMAT_OPTIONS);
+static OPTIONS: [OptionSpec; OWN.len() + FORMAT_OPTIONS.len()] = with_formats(OWN);
 
 pub(crate) static SPEC: ConnectorSpec = ConnectorSpec {
     name: "rocketmq",
@@ -71,13 +58,6 @@ pub(crate) enum Startup {
     Timestamp(i64),
     /// Offsets by broker and queue, the same for every topic.
     Specific(BTreeMap<String, u64>),
-}
-
-/// Which topics are read.
-#[derive(Debug, Clone)]
-pub(crate) enum TopicChoice {
-    Names(Vec<String>),
-    Pattern(regex::Regex),
 }
 
 /// Options of a source.
@@ -106,33 +86,25 @@ pub(crate) struct SinkOptions {
     pub settings: SinkSettings,
 }
 
-fn word(options: &Options, key: &str) -> String {
-    options.text(key).unwrap_or_default().to_ascii_lowercase()
-}
-
-fn note<T>(problems: &mut Vec<Problem>, key: &str, value: Result<T, String>) -> Option<T> {
-    value.map_err(|why| problems.push((key.to_owned(), why))).ok()
-}
-
 fn list(text: &str, between: &str) -> Vec<String> {
     text.split(between).map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-fn client(options: &Options, problems: &mut Vec<Problem>) -> Settings {
-    let name_servers = list(options.text("name-server").unwrap_or_default(), ";");
+fn client(reading: &mut Reading<'_>) -> Settings {
+    let name_servers = list(&reading.text("name-server"), ";");
     if name_servers.is_empty() || name_servers.iter().any(|server| !server.contains(':')) {
-        problems.push(("name-server".into(), "must be `host:port`, joined by `;`".into()));
+        reading.wrong("name-server", "must be `host:port`, joined by `;`");
     }
-    let text = |key: &str| options.text(key).filter(|t| !t.is_empty()).map(str::to_owned);
+    let text = |key: &str| reading.options.text(key).filter(|t| !t.is_empty()).map(str::to_owned);
     let account = match (text("access-key"), text("secret-key")) {
         (Some(access_key), Some(secret_key)) => Some(Account { access_key, secret_key }),
         (None, None) => None,
         (Some(_), None) => {
-            problems.push(("secret-key".into(), "`access-key` needs it".into()));
+            reading.wrong("secret-key", "`access-key` needs it");
             None
         }
         (None, Some(_)) => {
-            problems.push(("access-key".into(), "`secret-key` needs it".into()));
+            reading.wrong("access-key", "`secret-key` needs it");
             None
         }
     };
@@ -153,56 +125,35 @@ fn specific_offsets(text: &str) -> Result<BTreeMap<String, u64>, String> {
     if offsets.is_empty() { Err("names no queue".to_owned()) } else { Ok(offsets) }
 }
 
-fn startup(options: &Options, problems: &mut Vec<Problem>) -> Startup {
-    match word(options, "scan.startup.mode").as_str() {
+fn startup(reading: &mut Reading<'_>) -> Startup {
+    match reading.word("scan.startup.mode").as_str() {
         "latest-offset" => Startup::Latest,
         "group-offsets" => {
-            if options.text("consumer-group").is_none() {
-                problems.push(("consumer-group".into(), "`group-offsets` needs it".into()));
+            if reading.options.text("consumer-group").is_none() {
+                reading.wrong("consumer-group", "`group-offsets` needs it");
             }
             Startup::Group
         }
-        "timestamp" => match options.integer("scan.startup.timestamp-millis") {
+        "timestamp" => match reading.options.integer("scan.startup.timestamp-millis") {
             Ok(millis) => Startup::Timestamp(millis),
             Err(_) => {
-                let why = "`scan.startup.mode: timestamp` needs it";
-                problems.push(("scan.startup.timestamp-millis".into(), why.into()));
+                reading.wrong("scan.startup.timestamp-millis", "`scan.startup.mode: timestamp` needs it");
                 Startup::Earliest
             }
         },
         "specific-offsets" => {
             let key = "scan.startup.specific-offsets";
-            let text = options.text(key).unwrap_or_default();
-            note(problems, key, specific_offsets(text)).map_or(Startup::Earliest, Startup::Specific)
+            let offsets = specific_offsets(&reading.text(key));
+            reading.take(key, offsets).map_or(Startup::Earliest, Startup::Specific)
         }
         _ => Startup::Earliest,
     }
 }
 
-fn topics(options: &Options, problems: &mut Vec<Problem>) -> Option<TopicChoice> {
-    let wrong = match (options.text("topic"), options.text("topic-pattern")) {
-        (Some(names), None) => {
-            let names = list(names, ";");
-            if !names.is_empty() {
-                return Some(TopicChoice::Names(names));
-            }
-            ("topic", "names no topic")
-        }
-        (None, Some(pattern)) => {
-            let regex = regex::Regex::new(&format!("^(?:{pattern})$")).map_err(|error| error.to_string());
-            return note(problems, "topic-pattern", regex).map(TopicChoice::Pattern);
-        }
-        (Some(_), Some(_)) => ("topic-pattern", "only one of `topic` and `topic-pattern` can be given"),
-        (None, None) => ("topic", "one of `topic` and `topic-pattern` must be given"),
-    };
-    problems.push((wrong.0.into(), wrong.1.into()));
-    None
-}
-
-fn tags(options: &Options, problems: &mut Vec<Problem>) -> Vec<String> {
-    let tags = list(options.text("tags").unwrap_or_default(), "||");
+fn tags(reading: &mut Reading<'_>) -> Vec<String> {
+    let tags = list(&reading.text("tags"), "||");
     if tags.iter().any(|tag| tag == "*" || tag.contains('|')) {
-        problems.push(("tags".into(), "must be tags joined by `||`; leave it out to read all".into()));
+        reading.wrong("tags", "must be tags joined by `||`; leave it out to read all");
     }
     tags
 }
@@ -210,29 +161,15 @@ fn tags(options: &Options, problems: &mut Vec<Problem>) -> Vec<String> {
 impl SourceOptions {
     /// Reads validated options.
     pub(crate) fn read(options: &Options) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let client = client(options, &mut problems);
-        let topics = topics(options, &mut problems);
-        let tags = tags(options, &mut problems);
-        let startup = startup(options, &mut problems);
-        let formats = Formats::read(options, Role::Source).map_err(|more| problems.extend(more)).ok();
-        let discovery = options.duration("scan.queue-discovery.interval");
-        let (Some(formats), Some(topics), true) = (formats, topics, problems.is_empty()) else {
-            return Err(problems);
-        };
-        let settings = SourceSettings {
-            formats,
-            bounded: word(options, "scan.bounded.mode") == "latest-offset",
-            discovery: discovery.unwrap_or(Duration::from_secs(30)),
-            on_lost: match word(options, "scan.position-lost").as_str() {
-                "earliest" => OnLost::Earliest,
-                "latest" => OnLost::Latest,
-                _ => OnLost::Fail,
-            },
-        };
+        let mut reading = Reading::new(options);
+        let client = client(&mut reading);
+        let topics = reading.topics();
+        let tags = tags(&mut reading);
+        let startup = startup(&mut reading);
         let group = options.text("consumer-group").filter(|group| !group.is_empty());
         let most = options.bytes("max-message-bytes").ok().and_then(|n| usize::try_from(n).ok());
-        Ok(Self {
+        let read = topics.zip(reading.source("scan.queue-discovery.interval"));
+        let read = read.map(|(topics, settings)| Self {
             client,
             topics,
             tags,
@@ -241,53 +178,28 @@ impl SourceOptions {
             commits: group.is_some(),
             max_message_bytes: most.unwrap_or(64 << 20),
             settings,
-        })
+        });
+        reading.end(read)
     }
 }
 
 impl SinkOptions {
     /// Reads validated options.
     pub(crate) fn read(options: &Options) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let client = client(options, &mut problems);
-        let rules = options.text("sink.tableId-to-topic.mapping").unwrap_or_default();
-        let rules = note(&mut problems, "sink.tableId-to-topic.mapping", topic_rules(rules));
+        let mut reading = Reading::new(options);
+        let client = client(&mut reading);
         let tag = options.text("sink.tag").filter(|tag| !tag.is_empty()).map(str::to_owned);
         if tag.as_ref().is_some_and(|tag| tag.contains(|c: char| c.is_control() || c == '|')) {
-            problems.push(("sink.tag".into(), "must be one tag, without `|`".into()));
+            reading.wrong("sink.tag", "must be one tag, without `|`");
         }
-        let formats = Formats::read(options, Role::Sink).map_err(|more| problems.extend(more)).ok();
-        let (Some(formats), Some(rules), true) = (formats, rules, problems.is_empty()) else {
-            return Err(problems);
-        };
-        let text = |key: &str| options.text(key).unwrap_or_default().to_owned();
         let queues = options.integer("sink.topic.queues").ok().and_then(|n| u32::try_from(n).ok());
-        Ok(Self {
+        let read = reading.sink().map(|settings| Self {
             client,
             tag,
-            group: text("sink.producer-group"),
+            group: reading.text("sink.producer-group"),
             queues: queues.unwrap_or(4),
-            settings: SinkSettings {
-                formats,
-                topics: Topics { rules, pattern: text("topic") },
-                partitioner: match word(options, "partition.strategy").as_str() {
-                    "by-table" => Partitioner::ByTable,
-                    "all-to-zero" => Partitioner::AllToZero,
-                    "round-robin" => Partitioner::RoundRobin,
-                    _ => Partitioner::ByKey,
-                },
-            },
-        })
+            settings,
+        });
+        reading.end(read)
     }
-}
-
-fn topic_rules(text: &str) -> Result<Vec<TopicRule>, String> {
-    let mut rules = Vec::new();
-    for part in list(text, ";") {
-        let (tables, topic) =
-            part.rsplit_once(':').ok_or_else(|| format!("`{part}` is not `tables:topic`"))?;
-        let tables = TableSelector::parse(tables.trim()).map_err(|error| error.to_string())?;
-        rules.push(TopicRule { tables, topic: topic.trim().to_owned() });
-    }
-    Ok(rules)
 }

@@ -9,13 +9,13 @@ use std::{
 };
 
 use canalis_connector_api::Finding;
-use canalis_messages::{Broker, Consumer, LaneStart, Lanes, LostRange, OnLost, Place};
+use canalis_messages::{Broker, Consumer, LaneStart, Lanes, LostRange, OnLost, Place, TopicChoice};
 use canalis_types::{Code, Error, Result};
 
 use crate::{
     client::{Client, Queue},
     failure::Side,
-    options::{SourceOptions, Startup, TopicChoice},
+    options::{SourceOptions, Startup},
 };
 use consumer::QueueConsumer;
 

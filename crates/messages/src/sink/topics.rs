@@ -25,6 +25,21 @@ pub struct Topics {
 }
 
 impl Topics {
+    /// Parses rules, `tables:topic;tables:topic`; a topic may hold colons.
+    ///
+    /// # Errors
+    /// Which part is no rule.
+    pub fn parse(rules: &str, pattern: String) -> Result<Self, String> {
+        let parts = rules.split(';').map(str::trim).filter(|part| !part.is_empty());
+        let rule = |part: &str| {
+            let (tables, topic) =
+                part.split_once(':').ok_or_else(|| format!("`{part}` is not `tables:topic`"))?;
+            let tables = TableSelector::parse(tables.trim()).map_err(|error| error.to_string())?;
+            Ok(TopicRule { tables, topic: topic.trim().to_owned() })
+        };
+        Ok(Self { rules: parts.map(rule).collect::<Result<_, String>>()?, pattern })
+    }
+
     /// The topic for rows of this table.
     pub fn of(&self, table: &TableId) -> String {
         let rule = self.rules.iter().find(|r| r.tables.matches(table));
