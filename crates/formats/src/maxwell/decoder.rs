@@ -104,7 +104,7 @@ impl MaxwellDecoder {
 
     fn find(&self, database: &[u8], table: &[u8]) -> Option<usize> {
         if table.is_empty() {
-            return (self.declared == 1).then_some(0);
+            return (self.declared == 1 && database.is_empty()).then_some(0);
         }
         let among = |database: &[u8]| self.by_name.get(database)?.get(table).copied();
         among(database).or_else(|| among(b""))

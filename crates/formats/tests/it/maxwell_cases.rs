@@ -190,7 +190,7 @@ fn wrong_messages_say_why() {
     for (message, expect) in [
         ("[]", "message is not a JSON object"),
         (r#"{"data":{"id":1},"table":"t"}"#, "`type` is missing"),
-        (r#"{"type":"insert","data":{"id":1}}"#, "message does not name its table"),
+        (r#"{"database":"shop","type":"insert","data":{"id":1}}"#, "message does not name its table"),
         (r#"{"database":"shop","table":"t","type":"insert"}"#, "`data` is missing"),
         (
             r#"{"database":"shop","table":"t","type":"insert","encrypted":{"iv":"","bytes":""}}"#,
