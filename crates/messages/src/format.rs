@@ -117,11 +117,6 @@ impl Formats {
         self.table.clone().unwrap_or_else(|| TableId::bare("messages"))
     }
 
-    /// Whether messages say which row they mean.
-    pub fn carries_keys(&self) -> bool {
-        true
-    }
-
     /// A decoder that knows the declared tables, and those that messages of an earlier run have told.
     ///
     /// # Errors

@@ -150,7 +150,7 @@ impl MessageSink {
 impl Sink for MessageSink {
     fn capabilities(&self) -> SinkCapabilities {
         // A change format carries a row's key, so that a repeated row changes nothing for who applies it.
-        SinkCapabilities { upsert: self.settings.formats.carries_keys(), parallel: true, add_column: true }
+        SinkCapabilities { upsert: true, parallel: true, add_column: true }
     }
 
     async fn check(&self, tables: &[Arc<TableSchema>]) -> Vec<Finding> {
