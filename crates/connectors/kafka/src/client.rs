@@ -38,7 +38,9 @@ impl Settings {
     pub(crate) fn consumer(&self, side: Side, more: &[(&str, &str)]) -> Result<BaseConsumer> {
         let mut config = self.config(&[
             ("group.id", "canalis"),
-            ("queued.max.messages.kbytes", "16384"),
+            ("queued.max.messages.kbytes", "32768"),
+            // How long fetching pauses once so much is waiting; the client's second starves a reader that is faster.
+            ("fetch.queue.backoff.ms", "2"),
             ("fetch.wait.max.ms", "100"),
         ]);
         config.set("enable.auto.commit", "false");
