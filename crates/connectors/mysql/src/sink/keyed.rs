@@ -187,6 +187,15 @@ async fn update_present(
     }
     let expected = rows.expected_warnings(after);
     match run_checked(session, "updating a row", &sql, expected, care).await {
+        // Nothing changes where the row is as it should be, and where there is none.
+        Ok(Checked::Done(outcome)) if outcome.affected == 0 => {
+            let mut question = format!("SELECT 1 FROM {} WHERE ", target.name).into_bytes();
+            write_key_condition(&mut question, rows, before, how);
+            question.extend_from_slice(b" LIMIT 1");
+            let found: Vec<u8> = session.rows("looking for a row", &question[..]).await?;
+            let reason = "no row has the key, and the source left columns out, so it cannot be inserted";
+            Ok(found.is_empty().then(|| letter(rows, after, reason.to_owned())))
+        }
         Ok(Checked::Done(_)) => Ok(None),
         Ok(Checked::Altered(reason)) => Ok(Some(letter(rows, after, reason))),
         Err(Failure::Row(refusal)) => Ok(Some(letter(rows, after, refusal.message))),

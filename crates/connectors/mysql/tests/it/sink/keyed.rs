@@ -199,6 +199,23 @@ async fn cells_that_the_source_left_out_keep_their_values() {
             target.query("SELECT * FROM `{db}`.t ORDER BY id").await,
             ["1|large|2", "3|other|5", "4|new|1"]
         );
+        assert_eq!(target.letters.keys(), [""; 0]);
+        // An update that changes nothing is one; an update of a row that is not there cannot be carried out.
+        let changes = [
+            row(UpdateBefore, &["3", "NULL", "5"]),
+            row(UpdateAfter, &["3", "NULL", "5"]),
+            row(UpdateBefore, &["9", "NULL", "1"]),
+            row(UpdateAfter, &["9", "NULL", "2"]),
+        ];
+        let left_out = BooleanArray::from(vec![false, true, false, true]);
+        let rows = batch(&schema, &changes).with_unchanged(vec![None, Some(left_out), None]);
+        writer.write(rows).await.unwrap();
+        writer.commit(&point(2)).await.unwrap();
+        assert_eq!(
+            target.query("SELECT * FROM `{db}`.t ORDER BY id").await,
+            ["1|large|2", "3|other|5", "4|new|1"]
+        );
+        assert_eq!(target.letters.keys(), [r#"{"id":9}"#]);
     }
 }
 
