@@ -9,12 +9,7 @@ use std::{
 use canalis_batch::ChangeBatch;
 use canalis_types::{Error, Result, RowKind, TableId, TableSchema};
 
-use super::{
-    Zone,
-    statement::statement,
-    template::Template,
-    write::{has_top_bit, same},
-};
+use super::{Zone, statement::statement, template::Template, write::has_top_bit};
 use crate::{
     cells::Cells,
     json::{open_columns, string::write_string},
@@ -53,7 +48,7 @@ pub struct CanalEncoderOptions {
     pub time_zone: Zone,
     /// Whether messages have a key: a JSON object of the primary key. Canal's have none.
     pub key: bool,
-    /// The field `id` of the first batch; the messages of a batch have the same, those of the next one more.
+    /// The field `id` of the first batch; the messages of a batch have the those of the next one more.
     pub first_id: u64,
     /// Milliseconds since the epoch, for the field `ts`, and for `es` where the time of the change is not known.
     pub clock: fn() -> i64,
@@ -190,10 +185,9 @@ impl Writing<'_> {
 
     /// Whether an update changes the key.
     fn moves(&self, before: usize, after: usize) -> bool {
-        self.template
-            .key
-            .iter()
-            .any(|index| !self.batch.is_unchanged(*index, after) && !same(&self.cells[*index], before, after))
+        self.template.key.iter().any(|index| {
+            !self.batch.is_unchanged(*index, after) && !self.cells[*index].is_same(before, after)
+        })
     }
 
     fn message(&self, shown: Shown, first: usize, out: &mut Messages) -> Result<(), &'static str> {
@@ -226,7 +220,7 @@ impl Writing<'_> {
                 self.object(out, |index| {
                     let known = |row| !self.batch.is_unchanged(index, row);
                     let changed =
-                        known(before) && known(shown.row) && !same(&self.cells[index], before, shown.row);
+                        known(before) && known(shown.row) && !self.cells[index].is_same(before, shown.row);
                     changed.then_some(before)
                 })?;
                 out.push(b']');

@@ -182,35 +182,3 @@ pub(super) fn has_top_bit(cells: &Cells<'_>, row: usize) -> bool {
             _ => false,
         }
 }
-
-/// Whether two cells hold the same value.
-pub(super) fn same(cells: &Cells<'_>, one: usize, other: usize) -> bool {
-    if cells.is_null(one) || cells.is_null(other) {
-        return cells.is_null(one) == cells.is_null(other);
-    }
-    macro_rules! eq {
-        ($a:expr) => {
-            $a.value(one) == $a.value(other)
-        };
-    }
-    match &cells.values {
-        Values::Boolean(a) => eq!(a),
-        Values::Int8(a) => eq!(a),
-        Values::Int16(a) => eq!(a),
-        Values::Int32(a) => eq!(a),
-        Values::Int64(a) => eq!(a),
-        Values::UInt8(a) => eq!(a),
-        Values::UInt16(a) => eq!(a),
-        Values::UInt32(a) => eq!(a),
-        Values::UInt64(a) => eq!(a),
-        Values::Float32(a) => a.value(one).to_bits() == a.value(other).to_bits(),
-        Values::Float64(a) => a.value(one).to_bits() == a.value(other).to_bits(),
-        Values::Decimal128(a, _) => eq!(a),
-        Values::Decimal256(a, _) => eq!(a),
-        Values::Date(a) => eq!(a),
-        Values::Time(a, _) => eq!(a),
-        Values::Timestamp(a, _) | Values::Instant(a, _) => eq!(a),
-        Values::Text(a) | Values::Json(a) => eq!(a),
-        Values::Binary(a) => eq!(a),
-    }
-}

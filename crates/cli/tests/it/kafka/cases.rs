@@ -1,6 +1,6 @@
 //! The cases of brokers, by their ids.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use canalis_testkit::{Server, kafka, mariadb, start_kafka};
 use mysql_async::prelude::Queryable;
@@ -225,7 +225,6 @@ async fn kf_08_after_a_failure_every_partition_is_read_again() {
     let mut canalis = job.start();
     canalis.until(async || job.rows(maria).await.split(' ').count() == 4).await;
     kafka.kill9();
-    tokio::time::sleep(Duration::from_millis(500)).await;
     kafka.restart();
     fill(&kafka, 4);
     canalis.until(async || job.rows(maria).await.split(' ').count() == 8).await;
